@@ -9,6 +9,8 @@ package storage
 import (
 	"context"
 	"time"
+
+	"github.com/skua-db/skua/fault"
 )
 
 // Range is a run of bytes in an object.
@@ -58,7 +60,7 @@ func ReadAll(ctx context.Context, s Store, path string, size, maxBytes int64) ([
 	}
 	defer func() { _ = o.Close() }()
 	if o.Size() > maxBytes {
-		return nil, tooLarge(path, o.Size(), maxBytes)
+		return nil, fault.New(fault.Exhausted, "object %s has %d bytes, more than the %d that may be read at once", path, o.Size(), maxBytes)
 	}
 	b := make([]byte, o.Size())
 	if err := o.ReadRanges(ctx, []Range{{0, o.Size()}}, [][]byte{b}); err != nil {
