@@ -1,0 +1,283 @@
+// Package hadoop reads a warehouse folder: namespaces are folders, and a folder with a metadata folder in it is a
+// table (Iceberg's Hadoop catalog layout).
+//
+// It keeps no list of tables: the folder is the truth at every call. A Catalog is safe for concurrent use.
+package hadoop
+
+import (
+	"context"
+	"path"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/skua-db/skua/catalog"
+	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/storage"
+)
+
+// Options describes a warehouse.
+type Options struct {
+	Name string
+	// Warehouse is the root folder.
+	Warehouse string
+	// Store opens files; the catalog confines it to Warehouse and Prefixes.
+	Store storage.Store
+	// Prefixes are further locations that tables may read.
+	Prefixes  []string
+	Locations catalog.LocationMapping
+}
+
+// Catalog is a warehouse folder.
+type Catalog struct {
+	opt    Options
+	store  storage.Store
+	parsed *lru.Cache[string, *parsed]
+}
+
+// parsed remembers a table by the metadata file it came from. Size and time are part of the identity because file
+// catalogs reuse v1.metadata.json for a table that was dropped and made again.
+type parsed struct {
+	info  storage.Info
+	table *catalog.Table
+}
+
+const rememberedTables = 1024
+
+// New opens a warehouse. A folder that does not exist is fault.NotFound.
+func New(ctx context.Context, opt Options) (*Catalog, error) {
+	opt.Warehouse = strings.TrimSuffix(opt.Warehouse, "/")
+	info, err := opt.Store.Stat(ctx, opt.Warehouse)
+	if err == nil && !info.Dir {
+		err = fault.New(fault.Invalid, "%s is not a folder", opt.Warehouse)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "catalog %s: warehouse", opt.Name)
+	}
+	c := &Catalog{opt: opt, store: storage.Confine(opt.Store, append([]string{opt.Warehouse}, opt.Prefixes...)...)}
+	c.parsed, err = lru.New[string, *parsed](rememberedTables)
+	return c, err
+}
+
+// Name implements catalog.Catalog.
+func (c *Catalog) Name() string { return c.opt.Name }
+
+// Close implements catalog.Catalog.
+func (c *Catalog) Close() error { return nil }
+
+func (c *Catalog) folder(ns catalog.Namespace, more ...string) (string, error) {
+	p := c.opt.Warehouse
+	for _, level := range append(append([]string{}, ns...), more...) {
+		if level == "" || level == "." || level == ".." || strings.ContainsAny(level, "/\x00") {
+			return "", fault.New(fault.NotFound, "catalog %s has no namespace or table named %q", c.opt.Name, level)
+		}
+		p += "/" + level
+	}
+	return p, nil
+}
+
+// Namespaces implements catalog.Catalog.
+func (c *Catalog) Namespaces(ctx context.Context, parent catalog.Namespace) ([]catalog.Namespace, error) {
+	var out []catalog.Namespace
+	err := c.children(ctx, parent, func(name string, table bool) {
+		if !table {
+			out = append(out, append(append(catalog.Namespace{}, parent...), name))
+		}
+	})
+	return out, err
+}
+
+// Tables implements catalog.Catalog.
+func (c *Catalog) Tables(ctx context.Context, ns catalog.Namespace) ([]string, error) {
+	var out []string
+	err := c.children(ctx, ns, func(name string, table bool) {
+		if table {
+			out = append(out, name)
+		}
+	})
+	sort.Strings(out)
+	return out, err
+}
+
+func (c *Catalog) children(ctx context.Context, ns catalog.Namespace, visit func(name string, table bool)) error {
+	dir, err := c.folder(ns)
+	if err != nil {
+		return err
+	}
+	if len(ns) > 0 {
+		if table, err := c.isTable(ctx, dir); err != nil || table {
+			return c.noNamespace(ns, err)
+		}
+	}
+	infos, err := c.store.List(ctx, dir)
+	if err != nil {
+		return c.noNamespace(ns, err)
+	}
+	for _, i := range infos {
+		name := path.Base(i.Path)
+		if !i.Dir || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+			continue
+		}
+		table, err := c.isTable(ctx, i.Path)
+		if err != nil {
+			return err
+		}
+		visit(name, table)
+	}
+	return nil
+}
+
+func (c *Catalog) noNamespace(ns catalog.Namespace, err error) error {
+	if err != nil && fault.KindOf(err) != fault.NotFound {
+		return fault.Wrap(fault.Unavailable, err, "catalog %s: namespace %s", c.opt.Name, ns)
+	}
+	return fault.WithID(fault.NotFound, "SCHEMA_NOT_FOUND", "catalog %s has no namespace %q", c.opt.Name, ns.String())
+}
+
+func (c *Catalog) isTable(ctx context.Context, dir string) (bool, error) {
+	infos, err := c.store.List(ctx, dir+"/metadata")
+	if err != nil {
+		if k := fault.KindOf(err); k == fault.NotFound || k == fault.Unavailable && ctx.Err() == nil {
+			return false, nil // no such folder, or a file of that name
+		}
+		return false, err
+	}
+	for _, i := range infos {
+		if versionOf(path.Base(i.Path)) >= 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Load implements catalog.Catalog.
+func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (*catalog.Table, error) {
+	missing := fault.WithID(fault.NotFound, "TABLE_NOT_FOUND", "table %s.%s.%s does not exist", c.opt.Name, ns, name)
+	dir, err := c.folder(ns, name)
+	if err != nil {
+		return nil, missing
+	}
+	full := c.opt.Name + "." + ns.String() + "." + name
+	info, err := c.current(ctx, dir)
+	switch {
+	case err == nil:
+	case fault.KindOf(err) == fault.NotFound:
+		return nil, missing
+	default:
+		return nil, fault.Wrap(fault.Unavailable, err, "table %s", full)
+	}
+	if p, ok := c.parsed.Get(info.Path); ok && p.info == info {
+		return p.table, nil
+	}
+	m, extra, err := catalog.ReadMetadata(ctx, c.store, info.Path, info.Size)
+	if err != nil {
+		return nil, fault.Wrap(fault.Corrupt, err, "table %s", full)
+	}
+	t := &catalog.Table{
+		Catalog: c.opt.Name, Namespace: ns, Name: name, MetadataLocation: info.Path,
+		Metadata: m, Extra: extra, Store: c.store, Locations: c.opt.Locations, Loaded: time.Now(),
+	}
+	c.parsed.Add(info.Path, &parsed{info, t})
+	return t, nil
+}
+
+// v3.metadata.json, v3.gz.metadata.json, v3.metadata.json.gz and the names that other catalogs give
+// (00003-<uuid>.metadata.json), which a copied table keeps.
+var (
+	versionName = regexp.MustCompile(`^v(\d{1,18})(\.gz)?\.metadata\.json(\.gz)?$`)
+	uuidName    = regexp.MustCompile(`^(\d{1,18})-[0-9a-fA-F-]+(\.gz)?\.metadata\.json(\.gz)?$`)
+)
+
+// versionOf gives the version in a metadata file's name, or -1 for another file.
+func versionOf(name string) int64 {
+	m := versionName.FindStringSubmatch(name)
+	if m == nil {
+		m = uuidName.FindStringSubmatch(name)
+	}
+	if m == nil {
+		return -1
+	}
+	v, _ := strconv.ParseInt(m[1], 10, 64)
+	return v
+}
+
+// current finds the newest metadata file of a table: the version that version-hint.text names and any that follow it
+// without a gap (a writer updates the hint after the file, and may die between), else the highest there is.
+func (c *Catalog) current(ctx context.Context, dir string) (storage.Info, error) {
+	infos, err := c.store.List(ctx, dir+"/metadata")
+	if err != nil {
+		return storage.Info{}, err
+	}
+	versions := map[int64]storage.Info{}
+	highest, hinted := int64(-1), int64(-1)
+	var hint *storage.Info
+	for _, i := range infos {
+		name := path.Base(i.Path)
+		if name == "version-hint.text" {
+			hint = &i
+		}
+		v := versionOf(name)
+		if v < 0 || i.Dir {
+			continue
+		}
+		if old, ok := versions[v]; ok && !newer(i, old) {
+			continue
+		}
+		versions[v] = i
+		highest = max(highest, v)
+	}
+	if highest < 0 {
+		return storage.Info{}, fault.New(fault.NotFound, "folder %s/metadata holds no metadata file", dir)
+	}
+	if hint != nil {
+		if hinted, err = c.readHint(ctx, *hint); err != nil {
+			return storage.Info{}, err
+		}
+	}
+	if _, ok := versions[hinted]; !ok {
+		if hinted >= 0 && hinted > highest {
+			return storage.Info{}, fault.New(fault.Corrupt, "%s names version %d, but the newest metadata file is version %d", hint.Path, hinted, highest)
+		}
+		return versions[highest], nil
+	}
+	for {
+		next, ok := versions[hinted+1]
+		if !ok {
+			return versions[hinted], nil
+		}
+		if hinted++; next.Size == 0 {
+			return storage.Info{}, fault.New(fault.Corrupt, "metadata file %s is empty", next.Path)
+		}
+	}
+}
+
+// newer orders two metadata files of one version: a table written by other catalogs may hold the leavings of lost commits.
+func newer(a, b storage.Info) bool {
+	if !a.Modified.Equal(b.Modified) {
+		return a.Modified.After(b.Modified)
+	}
+	return a.Path > b.Path
+}
+
+const maxHintBytes = 4096
+
+// readHint gives the version in a hint file: a bare number, or a file name that holds one. Other text is no hint (-1).
+func (c *Catalog) readHint(ctx context.Context, i storage.Info) (int64, error) {
+	b, err := storage.ReadAll(ctx, c.store, i.Path, i.Size, maxHintBytes)
+	if err != nil {
+		return -1, err
+	}
+	text := strings.TrimSpace(string(b))
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil && v >= 0 {
+		return v, nil
+	}
+	text = path.Base(text)
+	if !strings.Contains(text, ".metadata.json") {
+		text += ".metadata.json"
+	}
+	return versionOf(text), nil
+}
