@@ -16,8 +16,6 @@ type Page struct{}
 // Bytes is the memory the page holds.
 func (p *Page) Bytes() int64 { return 0 }
 
-func parseFileMetadata(b []byte, f *Footer) error { return fault.New(fault.Internal, "parse") }
-
 // RowGroupReader reads the columns of one row group in batches.
 type RowGroupReader struct{}
 

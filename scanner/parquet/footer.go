@@ -60,7 +60,11 @@ type ColumnChunk struct {
 	OffsetIndex      storage.Range
 	ColumnIndex      storage.Range
 
-	stats statistics
+	stats          statistics
+	physical       Physical
+	path           []string // only while the footer is checked
+	hasMetadata    bool
+	cryptoMetadata bool
 }
 
 // EncodingStat counts the pages of one type and encoding.
