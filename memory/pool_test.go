@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/skua-db/skua/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLimitsAlongThePath(t *testing.T) {
+	root := NewPool("process", 100)
+	a := root.Child("query a", 80)
+	b := root.Child("query b", 0)
+	require.NoError(t, a.Reserve(60))
+	err := a.Reserve(30)
+	require.ErrorIs(t, err, fault.Exhausted)
+	require.ErrorContains(t, err, "query a needs 30 more bytes, but its limit of 80 bytes has 60 in use")
+	require.NoError(t, b.Reserve(40))
+	err = b.Reserve(1)
+	require.ErrorContains(t, err, "process needs 1 more bytes")
+	require.EqualValues(t, 100, root.Used())
+	require.EqualValues(t, 40, b.Used(), "a refused reservation leaves nothing behind")
+	a.Release(60)
+	b.Release(40)
+	require.Zero(t, root.Used())
+	require.EqualValues(t, 100, root.Peak())
+	require.Panics(t, func() { a.Release(1) })
+}
+
+type shrinking struct {
+	pool *Pool
+	held int64
+}
+
+func (s *shrinking) Revoke(want int64) int64 {
+	n := min(want, s.held)
+	s.held -= n
+	s.pool.Release(n)
+	return n
+}
+
+func TestRevokersAreAskedFirst(t *testing.T) {
+	root := NewPool("process", 100)
+	cache := root.Child("cache", 0)
+	require.NoError(t, cache.Reserve(90))
+	s := &shrinking{pool: cache, held: 90}
+	remove := root.AddRevoker(s)
+	q := root.Child("query", 0)
+	require.NoError(t, q.Reserve(50))
+	require.EqualValues(t, 50, s.held)
+	remove()
+	require.Error(t, q.Reserve(10), "a removed revoker is not asked")
+	q.Release(50)
+	cache.Release(s.held)
+	require.Zero(t, root.Used())
+}
+
+func TestConcurrentReservationsKeepTheLimit(t *testing.T) {
+	root := NewPool("process", 1000)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			p := root.Child("query", 300)
+			for range 2000 {
+				if p.Reserve(100) == nil {
+					p.Release(100)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Zero(t, root.Used())
+}
+
+func TestArrowAllocatorCounts(t *testing.T) {
+	p := NewPool("query", 0)
+	a := Arrow(p)
+	b := a.Allocate(100)
+	require.EqualValues(t, 100, p.Used())
+	b = a.Reallocate(300, b)
+	require.EqualValues(t, 300, p.Used())
+	a.Free(b)
+	require.Zero(t, p.Used())
+}
