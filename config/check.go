@@ -1,0 +1,170 @@
+package config
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/skua-db/skua/fault"
+)
+
+var catalogName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// Check proves what can be proved without starting: files exist, the certificate fits its key, names are legal, nothing
+// is open to the network by accident. All faults are told at once.
+func (c *Config) Check() error {
+	var faults []string
+	fail := func(key, format string, args ...any) {
+		faults = append(faults, key+": "+fmt.Sprintf(format, args...))
+	}
+	host, port, err := net.SplitHostPort(c.Listen.Flight)
+	if err != nil {
+		fail("listen.flight", "%q is not host:port", c.Listen.Flight)
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+		fail("listen.flight", "port %q is not between 0 and 65535 (%d)", port, n)
+	}
+	loopback := isLoopback(host)
+	switch {
+	case (c.TLS.CertFile == "") != (c.TLS.KeyFile == ""):
+		fail("tls", "cert_file and key_file go together")
+	case c.TLS.CertFile != "":
+		if _, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile); err != nil {
+			fail("tls", "%v", err)
+		}
+	case !loopback && !c.TLS.Insecure:
+		fail("tls", "without cert_file and key_file the port at %s would be plaintext for others too; set them, listen on 127.0.0.1, or set tls.insecure", c.Listen.Flight)
+	}
+	if c.TLS.MinVersion != "1.2" && c.TLS.MinVersion != "1.3" {
+		fail("tls.min_version", "%q is neither 1.2 nor 1.3", c.TLS.MinVersion)
+	}
+	if c.Auth.Anonymous && !loopback {
+		fail("auth.anonymous", "is allowed on loopback only, and listen.flight is %s", c.Listen.Flight)
+	}
+	if !c.Auth.Anonymous && c.Auth.UsersFile == "" && len(c.Auth.Tokens) == 0 {
+		fail("auth", "nobody could connect; set users_file or tokens, or anonymous: true on loopback")
+	}
+	for i, t := range c.Auth.Tokens {
+		if t.Name == "" || len(t.Secret) < 16 {
+			fail(fmt.Sprintf("auth.tokens[%d]", i), "needs a name and a secret of at least 16 characters")
+		}
+	}
+	for i, k := range c.Auth.TicketKeys {
+		if k.ID == "" || len(k.Secret) < 16 {
+			fail(fmt.Sprintf("auth.ticket_keys[%d]", i), "needs an id and a secret of at least 16 characters")
+		}
+	}
+	if len(c.Catalogs) == 0 {
+		fail("catalogs", "there is none; without a catalog there is nothing to read")
+	}
+	for _, name := range c.CatalogNames() {
+		c.Catalogs[name].check(name, fail)
+	}
+	if d := c.Default.Catalog; d != "" {
+		if _, ok := c.Catalogs[d]; !ok {
+			fail("default.catalog", "%q is not among the catalogs %s", d, strings.Join(c.CatalogNames(), ", "))
+		}
+	}
+	if d := c.Limits.Spill.Dir; d != "" {
+		if st, err := os.Stat(d); err != nil || !st.IsDir() {
+			fail("limits.spill.dir", "%s is not a folder", d)
+		}
+	}
+	switch c.Observability.Log.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		fail("observability.log.level", "%q is none of debug, info, warn, error", c.Observability.Log.Level)
+	}
+	switch c.Observability.Log.Format {
+	case "json", "text", "auto":
+	default:
+		fail("observability.log.format", "%q is none of json, text, auto", c.Observability.Log.Format)
+	}
+	if len(faults) > 0 {
+		return fault.New(fault.Invalid, "%s", strings.Join(faults, "\n"))
+	}
+	return nil
+}
+
+func (c Catalog) check(name string, fail func(key, format string, args ...any)) {
+	key := "catalogs." + name
+	if !catalogName.MatchString(name) {
+		fail(key, "a catalog's name has letters, digits and underscores, and begins with no digit")
+	}
+	switch c.Type {
+	case "hadoop":
+		if c.Properties["warehouse"] == "" {
+			fail(key, "a hadoop catalog needs properties.warehouse")
+		}
+		if len(c.Tables) > 0 {
+			fail(key, "tables belong to a registered catalog; this one is hadoop")
+		}
+		for p := range c.Properties {
+			if p != "warehouse" && p != "type" {
+				fail(key+".properties", "%s is not a property of a hadoop catalog; there is warehouse", p)
+			}
+		}
+	case "registered":
+		if len(c.Tables) == 0 {
+			fail(key, "a registered catalog needs tables")
+		}
+		for p := range c.Properties {
+			fail(key+".properties", "%s: a registered catalog has no properties", p)
+		}
+	default:
+		fail(key+".type", "%q is not known; there are hadoop and registered", c.Type)
+	}
+}
+
+// CatalogNames lists the catalogs in order.
+func (c *Config) CatalogNames() []string {
+	names := make([]string, 0, len(c.Catalogs))
+	for n := range c.Catalogs {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// MachineMemory is the memory that percentages of limits.memory speak of: the cgroup's limit, or the machine's.
+func MachineMemory() int64 {
+	total := int64(4 << 30)
+	if raw, err := os.ReadFile("/proc/meminfo"); err == nil {
+		for _, line := range strings.Split(string(raw), "\n") {
+			if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemTotal:" {
+				if kib, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+					total = kib << 10
+				}
+			}
+		}
+	}
+	for _, p := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if raw, err := os.ReadFile(p); err == nil {
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && n > 0 && n < total {
+				total = n
+			}
+		}
+	}
+	return total
+}
+
+// QueryWorkers resolves limits.workers.
+func (c *Config) QueryWorkers() int {
+	if c.Limits.Workers > 0 {
+		return c.Limits.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}

@@ -1,0 +1,106 @@
+// Package config is the server's configuration: every setting is a field of one struct, whose tags hold its name, its
+// documentation, its default and whether it is a secret.
+//
+// It opens no ports and reads no tables; Check proves what can be proved without doing so. A Config is read-only once
+// loaded.
+package config
+
+import (
+	"time"
+)
+
+// Config is the whole configuration. Tags: yaml is the key, doc the sentence that `skua config docs` prints, default the
+// text of the default value, secret that the value is never shown.
+type Config struct {
+	Listen        Listen             `yaml:"listen" doc:"Addresses to listen on."`
+	TLS           TLS                `yaml:"tls" doc:"Transport security of the Flight port."`
+	Auth          Auth               `yaml:"auth" doc:"Who may connect."`
+	Catalogs      map[string]Catalog `yaml:"catalogs" doc:"The catalogs, by the name that SQL knows them by."`
+	Default       Default            `yaml:"default" doc:"Where a session begins."`
+	Limits        Limits             `yaml:"limits" doc:"Limits; each one is enforced or the server does not start."`
+	Caches        Caches             `yaml:"caches" doc:"Caches of metadata, footers, deletes and pages."`
+	Observability Observability      `yaml:"observability" doc:"Logs."`
+}
+
+// Listen holds addresses.
+type Listen struct {
+	Flight string `yaml:"flight" default:"127.0.0.1:7470" doc:"host:port of Flight SQL."`
+}
+
+// TLS holds the server's certificate.
+type TLS struct {
+	CertFile   string `yaml:"cert_file" doc:"PEM certificate chain; without it the port is plaintext, which is allowed on loopback only unless insecure is set."`
+	KeyFile    string `yaml:"key_file" doc:"PEM private key of cert_file."`
+	MinVersion string `yaml:"min_version" default:"1.2" doc:"Lowest TLS version: 1.2 or 1.3."`
+	Insecure   bool   `yaml:"insecure" default:"false" doc:"Allows plaintext on an address that others can reach, for a port behind a proxy that ends TLS."`
+}
+
+// Auth says who may connect.
+type Auth struct {
+	Anonymous  bool        `yaml:"anonymous" default:"false" doc:"Lets everybody in without credentials; allowed on loopback only."`
+	UsersFile  string      `yaml:"users_file" doc:"File of lines name:hash, the hash by bcrypt or argon2id."`
+	Tokens     []Token     `yaml:"tokens" doc:"Static bearer tokens."`
+	TicketKeys []TicketKey `yaml:"ticket_keys" doc:"Keys that seal handles and tickets; the first seals, all open. Without one a random key is made at each start, so handles end with the process."`
+}
+
+// Token is a static bearer token.
+type Token struct {
+	Name   string `yaml:"name" doc:"Principal of who presents the token."`
+	Secret string `yaml:"secret" secret:"true" doc:"The token, best as ${file:...} or ${env:...}."`
+}
+
+// TicketKey is a key that seals tickets.
+type TicketKey struct {
+	ID     string `yaml:"id" doc:"Name of the key; it stands in tickets."`
+	Secret string `yaml:"secret" secret:"true" doc:"At least 16 bytes, best as ${file:...} or ${env:...}."`
+}
+
+// Catalog describes one catalog.
+type Catalog struct {
+	Type            string            `yaml:"type" default:"hadoop" doc:"hadoop (a warehouse folder) or registered (single metadata files)."`
+	Properties      map[string]string `yaml:"properties" doc:"Iceberg's own catalog properties; a hadoop catalog reads warehouse."`
+	Tables          map[string]string `yaml:"tables" doc:"Of a registered catalog: namespace.table to the path of its metadata file."`
+	AllowedPrefixes []string          `yaml:"allowed_prefixes" doc:"Locations that tables may read beside the warehouse or their own folder."`
+	LocationMapping map[string]string `yaml:"location_mapping" doc:"Prefixes of paths in table metadata to the prefixes to read instead; the longest match wins."`
+}
+
+// Default says where a session begins.
+type Default struct {
+	Catalog string `yaml:"catalog" doc:"Catalog of a new session; by default the first by name."`
+	Schema  string `yaml:"schema" doc:"Schema of a new session."`
+}
+
+// Limits bounds what is used.
+type Limits struct {
+	Memory  Amount `yaml:"memory" default:"70%" doc:"Memory of all queries and caches: a size, or a share of what the machine or its cgroup has."`
+	Workers int    `yaml:"workers" default:"0" doc:"Threads a query may use; 0 is one a core."`
+	Query   Query  `yaml:"query" doc:"Limits of one query."`
+	Spill   Spill  `yaml:"spill" doc:"Disk for what does not fit into memory."`
+}
+
+// Query bounds one query.
+type Query struct {
+	Memory Amount        `yaml:"memory" default:"80%" doc:"Memory of one query: a size, or a share of limits.memory."`
+	Time   time.Duration `yaml:"time" default:"0s" doc:"Time of one statement; 0s is no limit."`
+}
+
+// Spill is where operators may write.
+type Spill struct {
+	Dir string `yaml:"dir" doc:"Folder for temporary files; empty is the system's."`
+}
+
+// Caches bounds the caches.
+type Caches struct {
+	Memory Amount `yaml:"memory" default:"40%" doc:"Memory of the caches: a size, or a share of limits.memory. Caches shrink before a query is refused."`
+}
+
+// Observability configures logs.
+type Observability struct {
+	Log Log `yaml:"log" doc:"The server's log on standard error."`
+}
+
+// Log configures the log.
+type Log struct {
+	Level  string `yaml:"level" default:"info" doc:"debug, info, warn or error."`
+	Format string `yaml:"format" default:"auto" doc:"json, text, or auto: text on a terminal."`
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/skua-db/skua/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func load(t *testing.T, text string, environ ...string) (*Loaded, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "skua.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return Load(path, environ)
+}
+
+func TestLoad(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("sixteen bytes and more\n"), 0o600))
+	l, err := load(t, `
+listen: {flight: "127.0.0.1:9000"}
+auth:
+  tokens: [{name: etl, secret: "${file:`+secret+`}"}]
+catalogs:
+  lake: {properties: {warehouse: /data}}
+  files: {type: registered, tables: {a.b: /x/metadata/v1.metadata.json}}
+limits: {memory: 2GiB, query: {time: 15m}}
+`, "SKUA__LIMITS__QUERY__MEMORY=25%", "PATH=/bin")
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:9000", l.Listen.Flight)
+	require.Equal(t, "sixteen bytes and more", l.Auth.Tokens[0].Secret)
+	require.Equal(t, "hadoop", l.Catalogs["lake"].Type)
+	require.Equal(t, 15*time.Minute, l.Limits.Query.Time)
+	require.EqualValues(t, 512<<20, l.Limits.Query.Memory.Of(l.Limits.Memory.Of(MachineMemory())))
+	require.NoError(t, l.Check())
+	require.Empty(t, l.Warnings)
+	require.Equal(t, "SKUA__LIMITS__QUERY__MEMORY", l.Origins["limits.query.memory"])
+	require.True(t, strings.HasSuffix(l.Origins["limits.memory"], "skua.yaml:8"), l.Origins["limits.memory"])
+	var out bytes.Buffer
+	require.NoError(t, l.Show(&out, true))
+	require.NotContains(t, out.String(), "sixteen")
+	require.Contains(t, out.String(), "auth.tokens[0].secret: «redacted»")
+	require.Contains(t, out.String(), "limits.memory: 2GiB")
+}
+
+// TestFaults loads a text and wants every sentence that is wrong with it, with file and line.
+func TestFaults(t *testing.T) {
+	cases := []struct {
+		name, text string
+		environ    []string
+		want       []string
+	}{
+		{"unknown key with the nearest", "limits:\n  memroy: 2GiB\n", nil, []string{"skua.yaml:2: limits.memroy is not a setting; did you mean memory?"}},
+		{"all at once", "listne: {}\nlimits: {memory: 12, workers: many}\n", nil, []string{"skua.yaml:1: listne", "limits.memory: \"12\" is not a size", "limits.workers"}},
+		{"a key twice", "auth: {anonymous: true, anonymous: true}\n", nil, []string{"skua.yaml:1: auth.anonymous stands twice"}},
+		{"wrong shape", "catalogs: [a]\nauth: {tokens: x}\n", nil, []string{"catalogs takes a mapping", "auth.tokens takes a list"}},
+		{"no such variable", "auth: {users_file: \"${env:SKUA_TEST_NOT_SET}\"}\n", nil, []string{"environment variable SKUA_TEST_NOT_SET is not set"}},
+		{"typing error in the environment", "", []string{"SKUA__LIMITS__MEMROY=1GiB", "SKUA__CATALOGS=x"}, []string{"SKUA__LIMITS__MEMROY: limits.memroy is not a setting; did you mean memory?", "SKUA__CATALOGS: catalogs is not a single value"}},
+		{"broken YAML", "a: [", nil, []string{"skua.yaml"}},
+		{"not a duration", "limits: {query: {time: 30}}", nil, []string{"limits.query.time: \"30\" is not a duration"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := load(t, c.text, c.environ...)
+			require.ErrorIs(t, err, fault.Invalid)
+			for _, w := range c.want {
+				require.ErrorContains(t, err, w)
+			}
+		})
+	}
+	_, err := Load("/does/not/exist.yaml", nil)
+	require.ErrorContains(t, err, "/does/not/exist.yaml")
+}
+
+func TestCheck(t *testing.T) {
+	cases := []struct{ name, text, want string }{
+		{"nobody could connect", "catalogs: {a: {properties: {warehouse: /x}}}", "auth: nobody could connect"},
+		{"anonymous to the world", "listen: {flight: \"0.0.0.0:7470\"}\nauth: {anonymous: true}", "auth.anonymous: is allowed on loopback only"},
+		{"plaintext to the world", "listen: {flight: \"0.0.0.0:7470\"}", "would be plaintext for others too"},
+		{"half a certificate", "tls: {cert_file: /x}", "cert_file and key_file go together"},
+		{"no catalog", "auth: {anonymous: true}", "catalogs: there is none"},
+		{"a name with a dot", "catalogs: {a.b: {properties: {warehouse: /x}}}", "catalogs.a.b: a catalog's name has letters"},
+		{"an unknown type", "catalogs: {a: {type: hive2}}", "\"hive2\" is not known; there are hadoop and registered"},
+		{"a property of another catalog", "catalogs: {a: {properties: {warehouse: /x, uri: http://x}}}", "uri is not a property of a hadoop catalog"},
+		{"a default that is not there", "default: {catalog: b}\ncatalogs: {a: {properties: {warehouse: /x}}}", "\"b\" is not among the catalogs a"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := load(t, c.text)
+			require.NoError(t, err)
+			require.ErrorContains(t, l.Check(), c.want)
+		})
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for text, want := range map[string]int64{"512MiB": 512 << 20, "1.5GiB": 3 << 29, "40%": 400, "10B": 10, "2kB": 2000} {
+		a, err := ParseAmount(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, a.Of(1000), text)
+	}
+	for _, bad := range []string{"", "12", "x", "-1GiB", "0%", "101%", "GiB", "9e99TiB"} {
+		_, err := ParseAmount(bad)
+		require.Error(t, err, bad)
+	}
+	a, _ := ParseAmount("1.5GiB")
+	require.Equal(t, "1536MiB", a.String())
+}
+
+func TestDocsNameEverySetting(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, Docs(&out))
+	for _, key := range []string{"listen.flight", "catalogs.<name>.location_mapping", "auth.tokens[].secret", "limits.query.memory"} {
+		require.Contains(t, out.String(), key)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		require.True(t, strings.HasSuffix(line, ".") || strings.HasSuffix(line, ")"), "%s has no sentence", line)
+	}
+}
