@@ -85,3 +85,39 @@ func CompareViews(a *View, abufs [][]byte, b *View, bbufs [][]byte) int {
 	}
 	return bytes.Compare(a.Bytes(abufs), b.Bytes(bbufs))
 }
+
+// viewMasks keep the first n bytes of an inline value, as its words of four and eight bytes.
+var viewMasks = func() (m [InlineLen + 1]struct {
+	lo uint32
+	hi uint64
+}) {
+	for n := range m {
+		m[n].lo = uint32(uint64(1)<<(8*min(n, 4)) - 1)
+		m[n].hi = uint64(1)<<(8*max(n-4, 0)) - 1
+	}
+	return m
+}()
+
+// LoadView makes a view of the n bytes at off of b, which is buffer buf of its vector. It is MakeView for decoders: where twelve
+// bytes can be read at off it loads words and masks them instead of copying.
+func LoadView(b []byte, buf, off, n int) View {
+	if off+InlineLen > len(b) {
+		if n <= InlineLen {
+			return InlineView(b[off : off+n])
+		}
+		return View{} // n bytes at off are not all in b
+	}
+	p := (*[InlineLen]byte)(b[off:])
+	lo, hi := binary.LittleEndian.Uint32(p[:4]), binary.LittleEndian.Uint64(p[4:])
+	v := View{Len: uint32(n)}
+	if n <= InlineLen {
+		m := &viewMasks[n]
+		lo &= m.lo
+		hi &= m.hi
+		v.buf, v.off = uint32(hi), uint32(hi>>32)
+	} else {
+		v.buf, v.off = uint32(buf), uint32(off)
+	}
+	binary.LittleEndian.PutUint32(v.Prefix[:], lo)
+	return v
+}

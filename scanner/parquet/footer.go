@@ -29,8 +29,9 @@ type Footer struct {
 	// Bytes is the memory the footer holds, without indexes read later (see HeldBytes).
 	Bytes int64
 
-	indexes    indexCache
-	indexBytes atomic.Int64
+	shortChunks bool // see chunkRange
+	indexes     indexCache
+	indexBytes  atomic.Int64
 }
 
 // HeldBytes is the memory held now, with the page indexes and bloom filters read so far.

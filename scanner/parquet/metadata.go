@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"math"
+	"strings"
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/scanner/parquet/thrift"
@@ -89,6 +90,7 @@ func parseFileMetadata(body []byte, f *Footer) error {
 		return err
 	}
 	f.Bytes = int64(len(body)) + int64(len(elems))*256
+	f.shortChunks = writesShortChunks(f.CreatedBy)
 	return f.check(orders)
 }
 
@@ -329,4 +331,21 @@ func flag(b bool) int8 {
 		return 1
 	}
 	return 0
+}
+
+// writesShortChunks recognises parquet-mr before 1.2.9 (PARQUET-816).
+func writesShortChunks(createdBy string) bool {
+	v, ok := strings.CutPrefix(createdBy, "parquet-mr version 1.")
+	if !ok {
+		return createdBy == "parquet-mr"
+	}
+	minor, rest, _ := strings.Cut(v, ".")
+	patch := 0
+	for _, c := range rest {
+		if c < '0' || c > '9' || patch > 1000 {
+			break
+		}
+		patch = patch*10 + int(c-'0')
+	}
+	return minor == "0" || minor == "1" || minor == "2" && patch < 9
 }
