@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/storage"
 	"github.com/skua-db/skua/vector"
 )
 
@@ -76,4 +77,94 @@ func (d *decoder) all(want vector.Type, count int) (*vector.Vector, error) {
 		}
 	}
 	return v, err
+}
+
+// fullyDictionary reports whether every data page of the chunk is certainly dictionary-encoded.
+func (c *ColumnChunk) fullyDictionary() bool {
+	if len(c.EncodingStats) > 0 {
+		seen := false
+		for _, s := range c.EncodingStats {
+			if s.PageType != dataPage && s.PageType != dataPageV2 || s.Count == 0 {
+				continue
+			}
+			if s.Encoding != PlainDictionary && s.Encoding != RLEDictionary {
+				return false
+			}
+			seen = true
+		}
+		return seen
+	}
+	// Writers of version 1 pages list PLAIN only when a data page fell back to it; those of version 2 always list it.
+	seen := false
+	for _, e := range c.Encodings {
+		switch e {
+		case PlainDictionary:
+			seen = true
+		case RLE, BitPacked:
+		default:
+			return false
+		}
+	}
+	return seen
+}
+
+// DictionaryMayContain reports whether one of values, of type want, may stand in the leaf's chunk of a row group, by its dictionary.
+// It is true unless every page of the chunk is dictionary-encoded. A nil value stands nowhere.
+func DictionaryMayContain(ctx context.Context, o storage.Object, f *Footer, rg, leaf int, values []vector.Value, want vector.Type, opt Options) (bool, error) {
+	c, n := &f.RowGroups[rg].Columns[leaf], f.Leaves[leaf]
+	conv, err := newConversion(n, want)
+	if err != nil || conv.op == opNull || !c.fullyDictionary() || c.NumValues == 0 {
+		return true, nil
+	}
+	s := pageSource{file: f, obj: o, opt: &opt, chunk: c, where: f.chunkRange(c)}
+	defer s.close()
+	s.window = 1 << 20
+	if d := c.DataOffset - s.where.Offset; d > 0 && d <= s.where.Length {
+		s.window = d
+	}
+	s.held = map[int64]*Page{}
+	s.hit(s.where.Offset)
+	p, err := s.dictionary(ctx)
+	if err != nil {
+		return true, f.indexFail(err, "dictionary", rg, leaf)
+	}
+	if p == nil {
+		return true, nil
+	}
+	defer p.buf.release()
+	dict, err := decodeDictionary(p, n, want, &conv)
+	if err != nil {
+		return true, f.indexFail(err, "dictionary", rg, leaf)
+	}
+	return holdsAny(dict, int(p.header.numValues), values), nil
+}
+
+// holdsAny reports whether one of values is among the n of a flat vector.
+func holdsAny(v *vector.Vector, n int, values []vector.Value) bool {
+	wanted := make(map[vector.Value]struct{}, len(values))
+	for _, x := range values {
+		if x != nil {
+			wanted[x] = struct{}{}
+		}
+	}
+	if v.Type.Physical() == vector.PView {
+		texts := make(map[string]struct{}, len(wanted))
+		for x := range wanted {
+			if s, ok := x.(string); ok {
+				texts[s] = struct{}{}
+			}
+		}
+		for i := range n {
+			if _, ok := texts[string(v.Views[i].Bytes(v.Bufs))]; ok {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range n {
+		if _, ok := wanted[v.Get(i)]; ok {
+			return true
+		}
+	}
+	return false
 }

@@ -49,28 +49,10 @@ type pageSource struct {
 // page cache are left out.
 func (s *pageSource) fetchPlan() []storage.Range {
 	s.held = map[int64]*Page{}
-	hit := func(at int64) *Page {
-		if s.opt.PageCache == nil {
-			return nil
-		}
-		p, ok := s.opt.PageCache.Get(PageKey{s.file.Path, at})
-		if s.opt.Profile != nil {
-			if ok {
-				s.opt.Profile.CacheHits.Add(1)
-			} else {
-				s.opt.Profile.CacheMisses.Add(1)
-			}
-		}
-		if !ok || p.size <= 0 || p.size > s.where.End()-at {
-			return nil
-		}
-		s.held[at] = p
-		return p
-	}
 	if !s.planned {
 		at := s.where.Offset
 		for at < s.where.End() {
-			p := hit(at)
+			p := s.hit(at)
 			if p == nil {
 				break
 			}
@@ -83,7 +65,7 @@ func (s *pageSource) fetchPlan() []storage.Range {
 	}
 	var rs []storage.Range
 	add := func(at, size int64) {
-		if size <= 0 || hit(at) != nil {
+		if size <= 0 || s.hit(at) != nil {
 			return
 		}
 		if k := len(rs) - 1; k >= 0 && rs[k].End() == at {
@@ -99,6 +81,26 @@ func (s *pageSource) fetchPlan() []storage.Range {
 		add(p.at, p.size)
 	}
 	return rs
+}
+
+// hit looks the page at a place up in the page cache and holds it for the reader's life.
+func (s *pageSource) hit(at int64) *Page {
+	if s.opt.PageCache == nil {
+		return nil
+	}
+	p, ok := s.opt.PageCache.Get(PageKey{s.file.Path, at})
+	if s.opt.Profile != nil {
+		if ok {
+			s.opt.Profile.CacheHits.Add(1)
+		} else {
+			s.opt.Profile.CacheMisses.Add(1)
+		}
+	}
+	if !ok || p.size <= 0 || p.size > s.where.End()-at {
+		return nil
+	}
+	s.held[at] = p
+	return p
 }
 
 // dictBytes is how many bytes stand before the first data page of a planned source: its dictionary page, or none.

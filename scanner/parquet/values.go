@@ -141,7 +141,7 @@ func grow[T any](s *[]T, n, keep int) {
 		return
 	}
 	g := make([]T, n, max(n, 2*cap(*s)))
-	copy(g, (*s)[:keep])
+	copy(g, (*s)[:min(keep, cap(*s))])
 	*s = g
 }
 
