@@ -396,3 +396,6 @@ func fnN(f func(x *evalCall, args []vector.Value) (vector.Value, error)) kernel 
 		})
 	}
 }
+
+// bytesString views bytes as a string; it lives as long as they do.
+func bytesString(p []byte) string { return unsafe.String(unsafe.SliceData(p), len(p)) }

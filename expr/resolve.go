@@ -225,7 +225,7 @@ func (m *match) one(p pattern, t vector.Type, text bool) (vector.Type, int) {
 	}
 	if p.kind == vector.Decimal {
 		if t.Integral() {
-			return asDecimal(t), 1 + int(p.kind-t.Kind)
+			return asDecimal(t), 1 + numericRank(p.kind) - numericRank(t.Kind)
 		}
 		return t, -1
 	}

@@ -161,7 +161,23 @@ func coercionCost(from, to vector.Type) int {
 	if from.Kind == to.Kind {
 		return 1
 	}
-	return 1 + int(to.Kind-from.Kind)
+	if from.Numeric() {
+		return 1 + numericRank(to.Kind) - numericRank(from.Kind)
+	}
+	return 3
+}
+
+// numericRank orders the numeric types by how far a value is from home: integers, decimals, floating point.
+func numericRank(k vector.Kind) int {
+	switch k {
+	case vector.Decimal:
+		return 5
+	case vector.Real:
+		return 6
+	case vector.Double:
+		return 7
+	}
+	return int(k - vector.TinyInt)
 }
 
 // isTextLiteral reports whether e is a string constant as written, which takes the type of what it stands beside.
