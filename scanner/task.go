@@ -1,6 +1,90 @@
 package scanner
 
-// Task is a data file, or a part of one, with the deletes that apply to it.
+import (
+	"context"
+	"sync"
+
+	"github.com/skua-db/skua/deletes"
+	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/scanner/manifest"
+	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/vector"
+)
+
+// Task is a data file, or some row groups of one, with the deletes that apply to it. Any worker of the scan may open it,
+// once.
 type Task struct {
+	// Path is the data file's path as the metadata writes it.
 	Path string
+	// Rows is about how many rows the task has before deletes and filters; negative when unknown.
+	Rows int64
+	// Bytes is about how many bytes of the file the task covers.
+	Bytes int64
+
+	file *dataFile
+	// groups are the row groups to read; nil for those of the whole file that pruning leaves.
+	groups []int
+}
+
+// dataFile is a data file of a scan with what its tasks share.
+type dataFile struct {
+	sc     *scan
+	path   string // as the metadata writes it
+	open   string // as the store takes it
+	format manifest.Format
+	size   int64
+	// records is the entry's record_count, negative when it is not to be trusted.
+	records    int64
+	seq        int64
+	firstRowID int64
+	spec       *spec
+	tuple      []*vector.Vector // by field of the spec
+	row        int              // in tuple
+	stats      *manifest.Manifest
+	applied    deletes.Applied
+	encrypted  bool
+
+	mu     sync.Mutex
+	footer *footer
+	// dead are the positions that are deleted, valid when deadKnown; nil for none.
+	dead      *deletes.Bitmap
+	deadKnown bool
+	keys      []keySet
+	keysKnown bool
+}
+
+// name says which file an error is about.
+func (f *dataFile) name() string { return "data file " + f.path }
+
+// object opens the file and holds its length against the manifest's.
+func (f *dataFile) object(ctx context.Context) (storage.Object, error) {
+	return f.sc.object(ctx, f.open, f.size)
+}
+
+func (sc *scan) object(ctx context.Context, path string, size int64) (storage.Object, error) {
+	if size < 0 {
+		return nil, fault.New(fault.Corrupt, "its length in the manifest is negative, %d", size)
+	}
+	o, err := sc.r.Table.Store.Open(ctx, path, size)
+	if err != nil {
+		return nil, err
+	}
+	if o.Size() != size {
+		_ = o.Close()
+		return nil, fault.New(fault.Corrupt, "it has %d bytes, but the manifest says %d", o.Size(), size)
+	}
+	return o, nil
+}
+
+// counted reports whether all that is asked of the file can be told from its record count and its positions.
+func (f *dataFile) counted() bool {
+	if f.records < 0 || f.sc.physical || len(f.sc.steps) > 0 || len(f.applied.Equality) > 0 || len(f.sc.r.Runtime) > 0 {
+		return false
+	}
+	for _, m := range f.sc.metas {
+		if m == idRowID && f.firstRowID >= 0 || m == idLastSeq && f.firstRowID >= 0 {
+			return false // files may hold these
+		}
+	}
+	return true
 }

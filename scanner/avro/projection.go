@@ -111,6 +111,8 @@ type op struct {
 	node  *Node
 	col   *column
 	scale int64
+	// again marks a root field that the op before it has read already, for another column.
+	again bool
 	// kids: of opRow one a writer's field, in its order; of opArray the element; of opMap key and value in written order.
 	kids []*op
 	// absent: of opRow the wanted fields that the file lacks.

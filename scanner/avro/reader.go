@@ -33,7 +33,7 @@ type Reader struct {
 func (f *File) NewReader(cols []*Projection, pool *memory.Pool) (*Reader, error) {
 	r := &Reader{f: f, wanted: cols, blocks: blocks{f: f, pool: pool, pos: f.start, win: f.first}}
 	c := compiler{path: f.path}
-	byNode := map[*Node]*op{}
+	byNode := map[*Node][]*op{}
 	r.fills = make([]*vector.Vector, len(cols))
 	r.cols = make([]*column, len(cols))
 	r.out = make([]*vector.Vector, len(cols))
@@ -42,19 +42,17 @@ func (f *File) NewReader(cols []*Projection, pool *memory.Pool) (*Reader, error)
 			r.fills[i] = vector.NewConstant(p.Type, p.Default)
 			continue
 		}
-		if byNode[p.Node] != nil {
-			return nil, fault.New(fault.Internal, "file %s: column %s is read twice", f.path, p.Node.Name)
-		}
 		o, col, err := c.compile(p, p.Node.Name)
 		if err != nil {
 			return nil, err
 		}
-		byNode[p.Node], r.cols[i] = o, col
+		o.again = len(byNode[p.Node]) > 0
+		byNode[p.Node], r.cols[i] = append(byNode[p.Node], o), col
 	}
 	r.root = &op{code: opRow, node: f.Root}
 	for _, n := range f.Root.Children {
-		if o := byNode[n]; o != nil {
-			r.root.kids = append(r.root.kids, o)
+		if ops := byNode[n]; ops != nil {
+			r.root.kids = append(r.root.kids, ops...)
 		} else {
 			r.root.kids = append(r.root.kids, &op{code: opSkip, node: n})
 		}
@@ -91,7 +89,13 @@ func (r *Reader) Next(ctx context.Context, max int) (n int, first int64, cols []
 		}
 		take := int(min(int64(max-n), r.left))
 		for range take {
+			start := 0
 			for _, k := range r.root.kids {
+				if k.again {
+					r.d.pos = start
+				} else {
+					start = r.d.pos
+				}
 				if err := r.value(k, bufs); err != nil {
 					return 0, 0, nil, r.wrap(err, k)
 				}

@@ -1,0 +1,101 @@
+package scanner
+
+import (
+	"context"
+
+	"github.com/skua-db/skua/cache"
+	"github.com/skua-db/skua/deletes"
+	"github.com/skua-db/skua/memory"
+	"github.com/skua-db/skua/scanner/manifest"
+	"github.com/skua-db/skua/scanner/parquet"
+)
+
+// Options configure a Scanner.
+type Options struct {
+	// Budget is what the scanner's caches draw on; nil gives the scanner a budget of its own of 256 MiB.
+	Budget *cache.Budget
+	// Workers is how many goroutines will usually drain one TaskStream; delete manifests are read by as many.
+	Workers int
+	// SkipCRC leaves Parquet page checksums unchecked.
+	SkipCRC bool
+	// FilesWithoutIDs says what to do with data files that carry no field ids in a table without a name mapping: ""
+	// refuses them, "position" numbers their columns 1..n.
+	FilesWithoutIDs string
+}
+
+// Scanner plans and reads scans. It holds the caches that scans share and is safe for concurrent use.
+type Scanner struct {
+	opt    Options
+	caches caches
+}
+
+// Service is what the engine uses of a Scanner.
+type Service interface {
+	Plan(ctx context.Context, r *Request) (TaskStream, error)
+	Open(ctx context.Context, t *Task, pool *memory.Pool) (ChunkReader, error)
+}
+
+var _ Service = (*Scanner)(nil)
+
+// caches are the scanner's caches; files are immutable, so a path and a length name content.
+type caches struct {
+	lists     *cache.Cache[string, []manifest.File]
+	manifests *cache.Cache[fileKey, *manifest.Manifest]
+	footers   *cache.Cache[fileKey, *footer]
+	vectors   *cache.Cache[vectorKey, *deletes.Bitmap]
+	positions *cache.Cache[positionsKey, *deletes.Positions]
+	keys      *cache.Cache[string, *deletes.Keys]
+	puffins   *cache.Cache[fileKey, map[int64]string]
+}
+
+type fileKey struct {
+	path string
+	size int64
+}
+
+type vectorKey struct {
+	path           string
+	offset, length int64
+}
+
+// positionsKey names the catalog too, whose location mapping shapes the paths in the value.
+type positionsKey struct {
+	catalog, path string
+	size          int64
+}
+
+// footer is a Parquet footer with its schema in the scanner's shape.
+type footer struct {
+	*parquet.Footer
+	tree *fileNode
+}
+
+// New makes a Scanner.
+func New(opt Options) *Scanner {
+	if opt.Workers <= 0 {
+		opt.Workers = 1
+	}
+	if opt.Budget == nil {
+		const ownBytes = 256 << 20
+		opt.Budget = cache.NewBudget(memory.NewPool("scanner caches", ownBytes), 0)
+	}
+	b := opt.Budget
+	return &Scanner{opt: opt, caches: caches{
+		lists:     cache.New[string, []manifest.File](b, "manifest_list"),
+		manifests: cache.New[fileKey, *manifest.Manifest](b, "manifest"),
+		footers:   cache.New[fileKey, *footer](b, "footer"),
+		vectors:   cache.New[vectorKey, *deletes.Bitmap](b, "deletion_vector"),
+		positions: cache.New[positionsKey, *deletes.Positions](b, "position_deletes"),
+		keys:      cache.New[string, *deletes.Keys](b, "equality_deletes"),
+		puffins:   cache.New[fileKey, map[int64]string](b, "puffin_footer"),
+	}}
+}
+
+// Plan begins a scan. It reads nothing yet: the first Next does. A request that contradicts its table is an error.
+func (s *Scanner) Plan(ctx context.Context, r *Request) (TaskStream, error) {
+	sc, err := newScan(s, r)
+	if err != nil {
+		return nil, err
+	}
+	return newStream(sc), ctx.Err()
+}

@@ -1,0 +1,176 @@
+package scanner
+
+import (
+	"context"
+
+	"github.com/skua-db/skua/scanner/avro"
+	"github.com/skua-db/skua/scanner/parquet"
+	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/vector"
+)
+
+// openParquet makes the source of a Parquet task.
+func (r *reader) openParquet(ctx context.Context) error {
+	f := r.f
+	ft, err := f.loadFooter(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.project(ft.tree); err != nil {
+		return err
+	}
+	groups := r.task.groups
+	if groups == nil {
+		if groups, err = f.keepGroups(ctx, ft); err != nil {
+			return err
+		}
+	}
+	s := &parquetSource{r: r, ft: ft, groups: groups}
+	r.src = s
+	if s.o, err = f.object(ctx); err != nil {
+		return err
+	}
+	s.opt = f.options(r.pool)
+	if len(r.sc.steps) > 0 {
+		s.opt.Deferred = r.deferred()
+	}
+	for _, c := range r.columns {
+		s.columns = append(s.columns, c.parquet())
+	}
+	s.vectors = make([]*vector.Vector, len(s.columns))
+	return nil
+}
+
+// deferred marks the columns that are read only for batches with survivors of the filter.
+func (r *reader) deferred() []bool {
+	out := make([]bool, len(r.columns))
+	for i := range out {
+		out[i] = true
+	}
+	for _, s := range r.sc.steps {
+		for _, c := range s.cols {
+			if r.slots[c] >= 0 {
+				out[r.slots[c]] = false
+			}
+		}
+	}
+	for _, cols := range r.keyCols {
+		for _, c := range cols {
+			out[c] = false
+		}
+	}
+	return out
+}
+
+// parquetSource reads row groups one after the other.
+type parquetSource struct {
+	r       *reader
+	ft      *footer
+	o       storage.Object
+	groups  []int
+	opt     parquet.Options
+	columns []*parquet.Projection
+	vectors []*vector.Vector // of the current batch, nil where not read
+	group   *parquet.RowGroupReader
+}
+
+func (s *parquetSource) next(ctx context.Context) (int, int64, error) {
+	clear(s.vectors)
+	for {
+		if s.group == nil {
+			if len(s.groups) == 0 {
+				return 0, 0, nil
+			}
+			if err := ctx.Err(); err != nil {
+				return 0, 0, err
+			}
+			g := s.groups[0]
+			s.groups = s.groups[1:]
+			ranges, err := s.r.f.pageRanges(ctx, s.o, s.ft, g)
+			if err != nil {
+				return 0, 0, err
+			}
+			if ranges != nil && len(ranges) == 0 {
+				continue
+			}
+			if s.group, err = parquet.OpenRowGroup(ctx, s.o, s.ft.Footer, g, s.columns, ranges, s.opt); err != nil {
+				return 0, 0, err
+			}
+		}
+		if n, first := s.group.NextBatch(vector.Size); n > 0 {
+			return n, first, ctx.Err()
+		}
+		s.group.Close()
+		s.group = nil
+	}
+}
+
+func (s *parquetSource) read(ctx context.Context, col int) (*vector.Vector, error) {
+	if v := s.vectors[col]; v != nil {
+		return v, nil
+	}
+	v, err := s.group.Read(ctx, col)
+	s.vectors[col] = v
+	return v, err
+}
+
+func (s *parquetSource) close() {
+	if s.group != nil {
+		s.group.Close()
+		s.group = nil
+	}
+	if s.o != nil {
+		_ = s.o.Close()
+		s.o = nil
+	}
+}
+
+// openAvro makes the source of an Avro data file.
+func (r *reader) openAvro(ctx context.Context) error {
+	o, err := r.f.object(ctx)
+	if err != nil {
+		return err
+	}
+	s := &avroSource{o: o}
+	r.src = s
+	f, err := avro.Open(ctx, o, r.f.path)
+	if err != nil {
+		return err
+	}
+	tree, err := r.sc.withIDs(avroTree(f.Root), r.f.path)
+	if err != nil {
+		return err
+	}
+	if err := r.project(tree); err != nil {
+		return err
+	}
+	var cols []*avro.Projection
+	for _, c := range r.columns {
+		cols = append(cols, c.avro())
+	}
+	s.r, err = f.NewReader(cols, r.pool)
+	return err
+}
+
+// avroSource reads an Avro file, all columns at once.
+type avroSource struct {
+	o    storage.Object
+	r    *avro.Reader
+	cols []*vector.Vector
+}
+
+func (s *avroSource) next(ctx context.Context) (n int, first int64, err error) {
+	n, first, s.cols, err = s.r.Next(ctx, vector.Size)
+	return n, first, err
+}
+
+func (s *avroSource) read(_ context.Context, col int) (*vector.Vector, error) {
+	return s.cols[col], nil
+}
+
+func (s *avroSource) close() {
+	if s.r != nil {
+		s.r.Close()
+	}
+	_ = s.o.Close()
+}
