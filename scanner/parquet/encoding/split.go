@@ -12,27 +12,9 @@ func Unsplit(dst, src []byte, n, from, width int) {
 	i := 0
 	switch width {
 	case 8:
-		for ; i+8 <= count; i += 8 {
-			var x [8]uint64
-			for b := range x {
-				x[b] = binary.LittleEndian.Uint64(src[b*n+from+i:])
-			}
-			transpose8(&x)
-			d := dst[i*8 : i*8+64]
-			for b, v := range x {
-				binary.LittleEndian.PutUint64(d[b*8:], v)
-			}
-		}
+		i = unsplit8(dst, src[from:], n, count)
 	case 4:
-		for ; i+8 <= count; i += 8 {
-			a := binary.LittleEndian.Uint64(src[from+i:])
-			b := binary.LittleEndian.Uint64(src[n+from+i:])
-			c := binary.LittleEndian.Uint64(src[2*n+from+i:])
-			e := binary.LittleEndian.Uint64(src[3*n+from+i:])
-			d := dst[i*4 : i*4+32]
-			unsplit4(d[:16], uint32(a), uint32(b), uint32(c), uint32(e))
-			unsplit4(d[16:], uint32(a>>32), uint32(b>>32), uint32(c>>32), uint32(e>>32))
-		}
+		i = unsplit4(dst, src[from:], n, count)
 	}
 	for b := range width {
 		s := src[b*n+from : b*n+from+count]
@@ -42,46 +24,64 @@ func Unsplit(dst, src []byte, n, from, width int) {
 	}
 }
 
-// unsplit4 interleaves four bytes of each of four streams.
-func unsplit4(d []byte, a, b, c, e uint32) {
-	x, y := spread(a)|spread(b)<<8, spread(c)|spread(e)<<8
-	// x holds a0 b0 a1 b1 a2 b2 a3 b3, y the same of c and e; now 16-bit halves are interleaved.
-	lo := spread16(uint32(x)) | spread16(uint32(y))<<16
-	hi := spread16(uint32(x>>32)) | spread16(uint32(y>>32))<<16
-	binary.LittleEndian.PutUint64(d, lo)
-	binary.LittleEndian.PutUint64(d[8:], hi)
+// Masks of the lower half of each 64, 32 and 16 bits.
+const (
+	m32 = 0x00000000ffffffff
+	m16 = 0x0000ffff0000ffff
+	m8  = 0x00ff00ff00ff00ff
+)
+
+// unsplit4 transposes blocks of four bytes of eight values, in registers, and returns how many values it wrote, a multiple of 8.
+func unsplit4(dst, src []byte, n, count int) int {
+	le := binary.LittleEndian
+	s0, s1, s2, s3 := src[:count], src[n:n+count], src[2*n:2*n+count], src[3*n:3*n+count]
+	i := 0
+	for ; i+8 <= count; i += 8 {
+		a, b, c, e := le.Uint64(s0[i:]), le.Uint64(s1[i:]), le.Uint64(s2[i:]), le.Uint64(s3[i:])
+		// Bytes of even and odd values side by side, then their 16-bit halves: v0 holds values 0 and 4, v1 1 and 5, and so on.
+		t0, t1 := a&m8|b&m8<<8, a>>8&m8|b&^m8
+		u0, u1 := c&m8|e&m8<<8, c>>8&m8|e&^m8
+		v0, v2 := t0&m16|u0&m16<<16, t0>>16&m16|u0&^m16
+		v1, v3 := t1&m16|u1&m16<<16, t1>>16&m16|u1&^m16
+		d := (*[32]byte)(dst[i*4:])
+		le.PutUint64(d[0:], v0&m32|v1<<32)
+		le.PutUint64(d[8:], v2&m32|v3<<32)
+		le.PutUint64(d[16:], v0>>32|v1&^m32)
+		le.PutUint64(d[24:], v2>>32|v3&^m32)
+	}
+	return i
 }
 
-// spread puts a zero byte after each byte of v.
-func spread(v uint32) uint64 {
-	x := uint64(v)
-	x = (x | x<<16) & 0x0000ffff0000ffff
-	return (x | x<<8) & 0x00ff00ff00ff00ff
-}
-
-// spread16 puts two zero bytes after each 16 bits of v.
-func spread16(v uint32) uint64 {
-	x := uint64(v)
-	return (x | x<<16) & 0x0000ffff0000ffff
-}
-
-// transpose8 transposes an 8x8 matrix of bytes by swapping ever smaller blocks (Warren, Hacker's Delight, section 7-3).
-func transpose8(x *[8]uint64) {
-	for i := range 4 {
-		a, b := x[i], x[i+4]
-		x[i] = a&0x00000000ffffffff | b<<32
-		x[i+4] = a>>32 | b&0xffffffff00000000
+// unsplit8 transposes 8x8 matrices of bytes by swapping ever smaller blocks (Warren, Hacker's Delight, section 7-3), in registers. It
+// returns how many values it wrote, a multiple of 8.
+func unsplit8(dst, src []byte, n, count int) int {
+	le := binary.LittleEndian
+	s0, s1, s2, s3 := src[:count], src[n:n+count], src[2*n:2*n+count], src[3*n:3*n+count]
+	s4, s5, s6, s7 := src[4*n:4*n+count], src[5*n:5*n+count], src[6*n:6*n+count], src[7*n:7*n+count]
+	i := 0
+	for ; i+8 <= count; i += 8 {
+		a0, a1, a2, a3 := le.Uint64(s0[i:]), le.Uint64(s1[i:]), le.Uint64(s2[i:]), le.Uint64(s3[i:])
+		a4, a5, a6, a7 := le.Uint64(s4[i:]), le.Uint64(s5[i:]), le.Uint64(s6[i:]), le.Uint64(s7[i:])
+		// Halves: b0..b3 hold values 0-3, b4..b7 values 4-7.
+		b0, b4 := a0&m32|a4<<32, a0>>32|a4&^m32
+		b1, b5 := a1&m32|a5<<32, a1>>32|a5&^m32
+		b2, b6 := a2&m32|a6<<32, a2>>32|a6&^m32
+		b3, b7 := a3&m32|a7<<32, a3>>32|a7&^m32
+		a0, a2 = b0&m16|b2&m16<<16, b0>>16&m16|b2&^m16
+		a1, a3 = b1&m16|b3&m16<<16, b1>>16&m16|b3&^m16
+		a4, a6 = b4&m16|b6&m16<<16, b4>>16&m16|b6&^m16
+		a5, a7 = b5&m16|b7&m16<<16, b5>>16&m16|b7&^m16
+		d := (*[64]byte)(dst[i*8:])
+		le.PutUint64(d[0:], a0&m8|a1&m8<<8)
+		le.PutUint64(d[8:], a0>>8&m8|a1&^m8)
+		le.PutUint64(d[16:], a2&m8|a3&m8<<8)
+		le.PutUint64(d[24:], a2>>8&m8|a3&^m8)
+		le.PutUint64(d[32:], a4&m8|a5&m8<<8)
+		le.PutUint64(d[40:], a4>>8&m8|a5&^m8)
+		le.PutUint64(d[48:], a6&m8|a7&m8<<8)
+		le.PutUint64(d[56:], a6>>8&m8|a7&^m8)
 	}
-	for _, i := range [4]int{0, 1, 4, 5} {
-		a, b := x[i], x[i+2]
-		x[i] = a&0x0000ffff0000ffff | b<<16&0xffff0000ffff0000
-		x[i+2] = a>>16&0x0000ffff0000ffff | b&0xffff0000ffff0000
-	}
-	for _, i := range [4]int{0, 2, 4, 6} {
-		a, b := x[i], x[i+1]
-		x[i] = a&0x00ff00ff00ff00ff | b<<8&0xff00ff00ff00ff00
-		x[i+1] = a>>8&0x00ff00ff00ff00ff | b&0xff00ff00ff00ff00
-	}
+	return i
 }
 
 // boolBytes holds for each byte its eight bits as eight bytes.

@@ -23,8 +23,7 @@ func Unpack(dst []int32, src []byte, width uint) {
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst)), src)
 		return
 	}
-	f := unpackWidth[width]
-	n := f(dst, src)
+	n := unpackWidth(dst, src, width)
 	if n == len(dst) {
 		return
 	}
@@ -33,7 +32,7 @@ func Unpack(dst []int32, src []byte, width uint) {
 	for n < len(dst) {
 		at := n / 8 * int(width)
 		copy(tail[:], src[at:min(at+int(width), len(src))])
-		f(dst[n:n+8], tail[:])
+		unpackWidth(dst[n:n+8], tail[:], width)
 		n += 8
 	}
 }

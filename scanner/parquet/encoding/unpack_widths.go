@@ -4,40 +4,74 @@ package encoding
 
 import "encoding/binary"
 
-// unpackWidth holds for each width the function that unpacks groups of eight values while enough bytes follow to load
-// words of eight, and returns how many values it wrote.
-var unpackWidth = [...]func(dst []int32, src []byte) int{
-	1:  unpack1,
-	2:  unpack2,
-	3:  unpack3,
-	4:  unpack4,
-	5:  unpack5,
-	6:  unpack6,
-	7:  unpack7,
-	8:  unpack8,
-	9:  unpack9,
-	10: unpack10,
-	11: unpack11,
-	12: unpack12,
-	13: unpack13,
-	14: unpack14,
-	15: unpack15,
-	16: unpack16,
-	17: unpack17,
-	18: unpack18,
-	19: unpack19,
-	20: unpack20,
-	21: unpack21,
-	22: unpack22,
-	23: unpack23,
-	24: unpack24,
-	25: unpack25,
-	26: unpack26,
-	27: unpack27,
-	28: unpack28,
-	29: unpack29,
-	30: unpack30,
-	31: unpack31,
+// unpackWidth unpacks groups of eight values while enough bytes follow to load words of eight, and returns how many values
+// it wrote. It is a switch and not a table of functions so that arguments stay on the stack.
+func unpackWidth(dst []int32, src []byte, width uint) int {
+	switch width {
+	case 1:
+		return unpack1(dst, src)
+	case 2:
+		return unpack2(dst, src)
+	case 3:
+		return unpack3(dst, src)
+	case 4:
+		return unpack4(dst, src)
+	case 5:
+		return unpack5(dst, src)
+	case 6:
+		return unpack6(dst, src)
+	case 7:
+		return unpack7(dst, src)
+	case 8:
+		return unpack8(dst, src)
+	case 9:
+		return unpack9(dst, src)
+	case 10:
+		return unpack10(dst, src)
+	case 11:
+		return unpack11(dst, src)
+	case 12:
+		return unpack12(dst, src)
+	case 13:
+		return unpack13(dst, src)
+	case 14:
+		return unpack14(dst, src)
+	case 15:
+		return unpack15(dst, src)
+	case 16:
+		return unpack16(dst, src)
+	case 17:
+		return unpack17(dst, src)
+	case 18:
+		return unpack18(dst, src)
+	case 19:
+		return unpack19(dst, src)
+	case 20:
+		return unpack20(dst, src)
+	case 21:
+		return unpack21(dst, src)
+	case 22:
+		return unpack22(dst, src)
+	case 23:
+		return unpack23(dst, src)
+	case 24:
+		return unpack24(dst, src)
+	case 25:
+		return unpack25(dst, src)
+	case 26:
+		return unpack26(dst, src)
+	case 27:
+		return unpack27(dst, src)
+	case 28:
+		return unpack28(dst, src)
+	case 29:
+		return unpack29(dst, src)
+	case 30:
+		return unpack30(dst, src)
+	case 31:
+		return unpack31(dst, src)
+	}
+	return 0
 }
 
 func unpack1(dst []int32, src []byte) int {
