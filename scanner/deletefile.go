@@ -398,7 +398,7 @@ func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs fun
 		}
 		return sc.readParquet(ctx, o, f, cols, pool, take)
 	case "avro":
-		f, err := avro.Open(ctx, o, d.Path)
+		f, err := avro.Open(ctx, o, "")
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func (f *dataFile) loadFooter(ctx context.Context) (*footer, error) {
 	}
 	ft, err := f.sc.loadFooter(ctx, f.open, f.path, f.size)
 	if err != nil {
-		return nil, fault.Wrap(fault.Corrupt, err, "%s", f.name())
+		return nil, err
 	}
 	tree, err := f.sc.withIDs(ft.tree, f.path)
 	if err != nil {
@@ -65,7 +65,7 @@ func (sc *scan) withIDs(tree *fileNode, path string) (*fileNode, error) {
 	case sc.s.opt.FilesWithoutIDs == "position":
 		return tree.numbered(), nil
 	}
-	return nil, fault.New(fault.Unsupported, "data file %s has no field ids; set the table property schema.name-mapping.default, "+
+	return nil, fault.New(fault.Unsupported, "file %s has no field ids; set the table property schema.name-mapping.default, "+
 		"or the catalog option files_without_ids: position", path)
 }
 
@@ -187,7 +187,7 @@ func (f *dataFile) keepGroups(ctx context.Context, ft *footer) ([]int, error) {
 			if o == nil {
 				var err error
 				if o, err = f.object(ctx); err != nil {
-					return nil, fault.Wrap(fault.Corrupt, err, "%s", f.name())
+					return nil, err
 				}
 			}
 			may, means := true, "bloom filter"
@@ -199,7 +199,7 @@ func (f *dataFile) keepGroups(ctx context.Context, ft *footer) ([]int, error) {
 				may, err = parquet.DictionaryMayContain(ctx, o, ft.Footer, g, n.Leaf, e.Values, columns[e.Column].Type, f.options(nil))
 			}
 			if err != nil {
-				return nil, fault.Wrap(fault.Corrupt, err, "%s", f.name())
+				return nil, err
 			}
 			if !may {
 				sc.removed("row group", means, e.Conjunct, 1)

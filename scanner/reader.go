@@ -11,6 +11,7 @@ import (
 	"github.com/skua-db/skua/profile"
 	"github.com/skua-db/skua/scanner/manifest"
 	"github.com/skua-db/skua/scanner/parquet"
+	"github.com/skua-db/skua/storage"
 	"github.com/skua-db/skua/vector"
 )
 
@@ -114,7 +115,11 @@ func (r *reader) open(ctx context.Context) error {
 	case manifest.Avro:
 		err = r.openAvro(ctx)
 	case manifest.ORC:
-		err = fault.New(fault.Unsupported, "data files in ORC are not supported yet")
+		var o storage.Object
+		if o, err = f.object(ctx); err == nil { // a damaged file is told first
+			_ = o.Close()
+			err = fault.New(fault.Unsupported, "data files in ORC are not supported")
+		}
 	default:
 		err = fault.New(fault.Corrupt, "its format is %s", f.format)
 	}

@@ -133,7 +133,7 @@ func (r *reader) openAvro(ctx context.Context) error {
 	}
 	s := &avroSource{o: o}
 	r.src = s
-	f, err := avro.Open(ctx, o, r.f.path)
+	f, err := avro.Open(ctx, o, "")
 	if err != nil {
 		return err
 	}

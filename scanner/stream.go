@@ -167,7 +167,7 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 	s.mu.Lock()
 	s.busy--
 	if err != nil {
-		return nil, s.fail(err)
+		return nil, s.fail(fault.Wrap(fault.Corrupt, err, "%s", f.name()))
 	}
 	if len(parts) > 1 && !s.closed {
 		s.queue = append(s.queue, parts[1:]...)

@@ -43,7 +43,7 @@ type window struct {
 	data []byte
 }
 
-// Open reads the header of o. path is for messages only.
+// Open reads the header of o. path is for messages only; "" when the caller names the file in its own.
 func Open(ctx context.Context, o storage.Object, path string) (*File, error) {
 	f := &File{path: path, o: o, Meta: map[string]string{}}
 	w, err := f.read(ctx, 0, min(windowBytes, o.Size()))
@@ -77,7 +77,7 @@ func Open(ctx context.Context, o storage.Object, path string) (*File, error) {
 		return nil, f.corrupt("%v", err)
 	}
 	if f.codec, err = codecOf(f.Meta["avro.codec"]); err != nil {
-		return nil, fault.Wrap(fault.Unsupported, err, "file %s", path)
+		return nil, f.wrap(fault.Unsupported, err)
 	}
 	return f, nil
 }
@@ -86,7 +86,15 @@ func Open(ctx context.Context, o storage.Object, path string) (*File, error) {
 var errShort = fault.New(fault.Corrupt, "the data ends early")
 
 func (f *File) corrupt(format string, args ...any) error {
-	return fault.Wrap(fault.Corrupt, fault.New(fault.Corrupt, format, args...), "file %s", f.path)
+	return f.wrap(fault.Corrupt, fault.New(fault.Corrupt, format, args...))
+}
+
+// wrap names the file in an error.
+func (f *File) wrap(k fault.Kind, err error) error {
+	if f.path == "" {
+		return err
+	}
+	return fault.Wrap(k, err, "file %s", f.path)
 }
 
 func (f *File) read(ctx context.Context, off, n int64) (window, error) {
@@ -98,7 +106,7 @@ func (f *File) read(ctx context.Context, off, n int64) (window, error) {
 		return w, nil
 	}
 	if err := f.o.ReadRanges(ctx, []storage.Range{{Offset: off, Length: n}}, [][]byte{w.data}); err != nil {
-		return window{}, fault.Wrap(fault.Unavailable, err, "file %s", f.path)
+		return window{}, f.wrap(fault.Unavailable, err)
 	}
 	return w, nil
 }
@@ -210,7 +218,7 @@ func (b *blocks) account(n int64) error {
 		return nil
 	}
 	if err := b.pool.Reserve(n - b.held); err != nil {
-		return fault.Wrap(fault.Exhausted, err, "file %s", b.f.path)
+		return b.f.wrap(fault.Exhausted, err)
 	}
 	b.held = n
 	return nil

@@ -136,15 +136,15 @@ func newColumn(t vector.Type) *column {
 	return c
 }
 
-// compiler makes ops; name and path say where it is for messages.
-type compiler struct{ path string }
+// compiler makes ops for a file.
+type compiler struct{ f *File }
 
 func (c *compiler) refuse(name string, n *Node, t vector.Type) error {
 	what := n.Kind.String()
 	if n.Logical != "" {
 		what += " (" + n.Logical + ")"
 	}
-	return fault.New(fault.Corrupt, "file %s: column %s is stored as Avro %s and cannot be read as %s", c.path, name, what, t)
+	return c.f.corrupt("column %s is stored as Avro %s and cannot be read as %s", name, what, t)
 }
 
 // compile makes the op and column of a projection.
@@ -202,7 +202,7 @@ func (c *compiler) compileRow(o *op, p *Projection, name string) error {
 				}
 			}
 			if q.Node == nil {
-				return fault.New(fault.Corrupt, "file %s: variant column %s has no %s", c.path, name, f.Name)
+				return c.f.corrupt("variant column %s has no %s", name, f.Name)
 			}
 			children = append(children, q)
 		}
@@ -229,7 +229,7 @@ func (c *compiler) compileRow(o *op, p *Projection, name string) error {
 		}
 		o.col.kids = append(o.col.kids, kc)
 		if byNode[q.Node] != nil {
-			return fault.New(fault.Unsupported, "file %s: field %s is read twice", c.path, name+"."+f.Name)
+			return fault.New(fault.Internal, "field %s is read twice", name+"."+f.Name)
 		}
 		byNode[q.Node] = ko
 	}

@@ -32,7 +32,7 @@ type Reader struct {
 // become the wanted one is fault.Corrupt.
 func (f *File) NewReader(cols []*Projection, pool *memory.Pool) (*Reader, error) {
 	r := &Reader{f: f, wanted: cols, blocks: blocks{f: f, pool: pool, pos: f.start, win: f.first}}
-	c := compiler{path: f.path}
+	c := compiler{f}
 	byNode := map[*Node][]*op{}
 	r.fills = make([]*vector.Vector, len(cols))
 	r.cols = make([]*column, len(cols))
@@ -122,7 +122,7 @@ func (r *Reader) wrap(err error, k *op) error {
 	if err == errShort {
 		return r.f.corrupt("column %s: an Avro block holds fewer records than it says", k.node.Name)
 	}
-	return fault.Wrap(fault.Corrupt, err, "file %s: column %s", r.f.path, k.node.Name)
+	return r.f.wrap(fault.Corrupt, fault.Wrap(fault.Corrupt, err, "column %s", k.node.Name))
 }
 
 // Close gives back what the reader holds. It does not close the file's object.

@@ -82,15 +82,15 @@ func ReadList(ctx context.Context, s storage.Store, path string, size int64) ([]
 		return nil, fault.Wrap(fault.Unavailable, err, "manifest list %s", path)
 	}
 	defer func() { _ = o.Close() }()
-	files, err := decodeList(ctx, o, path)
+	files, err := decodeList(ctx, o)
 	return files, fault.Wrap(fault.Corrupt, err, "manifest list %s", path)
 }
 
-func decodeList(ctx context.Context, o storage.Object, path string) ([]File, error) {
+func decodeList(ctx context.Context, o storage.Object) ([]File, error) {
 	if o.Size() > maxListBytes {
 		return nil, fault.New(fault.Exhausted, "it has %d bytes, more than %d", o.Size(), maxListBytes)
 	}
-	f, err := avro.Open(ctx, o, path)
+	f, err := avro.Open(ctx, o, "")
 	if err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ var (
 )
 
 func decode(ctx context.Context, o storage.Object, path string, pool *memory.Pool) (*Manifest, error) {
-	f, err := avro.Open(ctx, o, path)
+	f, err := avro.Open(ctx, o, "")
 	if err != nil {
 		return nil, err
 	}
