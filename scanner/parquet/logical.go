@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/scanner/parquet/thrift"
 )
 
@@ -8,6 +9,7 @@ func parseSchemaElement(r *thrift.Reader, _ thrift.Type, e *schemaElement) {
 	e.ID, e.Physical = -1, -1
 	converted, logical := int32(-1), Logical{}
 	var scale, precision int32
+	named := false
 	r.Struct(func(id int16, t thrift.Type) {
 		switch id {
 		case 1:
@@ -17,7 +19,7 @@ func parseSchemaElement(r *thrift.Reader, _ thrift.Type, e *schemaElement) {
 		case 3:
 			e.Repetition, e.hasRep = Repetition(min(max(r.Int(t), -1), 100)), true
 		case 4:
-			e.Name = r.String(t)
+			e.Name, named = r.String(t), true
 		case 5:
 			e.numChildren = r.Int32(t)
 		case 6:
@@ -34,6 +36,9 @@ func parseSchemaElement(r *thrift.Reader, _ thrift.Type, e *schemaElement) {
 			r.Skip(t)
 		}
 	})
+	if !named {
+		r.Fail(fault.New(fault.Corrupt, "schema element without a name"))
+	}
 	if logical.Kind == None && converted >= 0 {
 		logical = convertedType(converted, precision, scale)
 	}

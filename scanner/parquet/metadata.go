@@ -38,6 +38,9 @@ func parseFileMetadata(body []byte, f *Footer) error {
 			r.Each(t, func(i, n int, t thrift.Type) {
 				g := &RowGroup{Offset: -1}
 				parseRowGroup(r, g, len(elems))
+				if len(g.Columns) == 0 && len(elems) > 1 {
+					r.Fail(fault.New(fault.Corrupt, "row group %d has no columns", i))
+				}
 				f.RowGroups = append(f.RowGroups, g)
 			})
 		case 5:
@@ -145,9 +148,6 @@ func (f *Footer) checkChunk(g *RowGroup, c *ColumnChunk, leaf *Node) error {
 	if c.cryptoMetadata {
 		return encrypted("column " + leaf.Path() + " has encryption metadata")
 	}
-	if !c.hasMetadata {
-		return fault.New(fault.Corrupt, "chunk has no metadata")
-	}
 	if c.physical != leaf.Physical {
 		return fault.New(fault.Corrupt, "chunk holds %s, the schema says %s", c.physical, leaf.Physical)
 	}
@@ -200,7 +200,11 @@ func parseRowGroup(r *thrift.Reader, g *RowGroup, leafHint int) {
 					g.Columns = make([]ColumnChunk, 0, min(n, leafHint))
 				}
 				g.Columns = append(g.Columns, ColumnChunk{stats: statistics{nullCount: -1, nanCount: -1, minExact: -1, maxExact: -1}})
-				parseColumnChunk(r, &g.Columns[len(g.Columns)-1])
+				c := &g.Columns[len(g.Columns)-1]
+				parseColumnChunk(r, c)
+				if !c.hasMetadata && !c.cryptoMetadata {
+					r.Fail(fault.New(fault.Corrupt, "column chunk %d has no metadata", i))
+				}
 			})
 		case 2:
 			g.Bytes = r.Int(t)
