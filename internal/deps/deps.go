@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package deps holds the modules that packages still being written import.
+// Package deps pins modules that tests and tools use and no package imports, so that the module file keeps them. It has no code.
 package deps
 
 import (
