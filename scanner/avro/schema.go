@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 )
 
 // Kind is an Avro type without its attributes.
@@ -85,6 +86,9 @@ func parseSchema(doc []byte) (*Node, error) {
 	var raw any
 	if err := d.Decode(&raw); err != nil {
 		return nil, fmt.Errorf("the schema is not JSON: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("the schema has text after its end")
 	}
 	p := &schemaParser{named: map[string]namedType{}}
 	n, err := p.parse(raw, "", 0)
