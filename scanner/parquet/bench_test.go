@@ -79,6 +79,7 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 	plain := aparquet.WithDictionaryDefault(false)
+	dict := aparquet.WithDictionaryCostFallbackFor("c", false)
 	enc := aparquet.Encodings
 	for _, c := range []struct {
 		name     string
@@ -91,8 +92,8 @@ func BenchmarkScan(b *testing.B) {
 		{"int64/plain/optional", arrow.PrimitiveTypes.Int64, true, i64, []aparquet.WriterProperty{plain}},
 		{"int64/plain/snappy", arrow.PrimitiveTypes.Int64, false, i64, []aparquet.WriterProperty{plain, aparquet.WithCompression(compress.Codecs.Snappy)}},
 		{"int64/delta", arrow.PrimitiveTypes.Int64, false, rising, []aparquet.WriterProperty{plain, aparquet.WithEncoding(enc.DeltaBinaryPacked)}},
-		{"int32/dictionary", arrow.PrimitiveTypes.Int32, false, few, nil},
-		{"int32/dictionary/nulls", arrow.PrimitiveTypes.Int32, true, nullable, nil},
+		{"int32/dictionary", arrow.PrimitiveTypes.Int32, false, few, []aparquet.WriterProperty{dict}},
+		{"int32/dictionary/nulls", arrow.PrimitiveTypes.Int32, true, nullable, []aparquet.WriterProperty{dict}},
 		{"int32/plain/nulls", arrow.PrimitiveTypes.Int32, true, nullable, []aparquet.WriterProperty{plain}},
 		{"float64/split", arrow.PrimitiveTypes.Float64, false, f64, []aparquet.WriterProperty{plain, aparquet.WithEncoding(enc.ByteStreamSplit)}},
 		{"string/dictionary", arrow.BinaryTypes.String, false, text, nil},

@@ -398,27 +398,68 @@ func (d *decoder) readViews(dst []vector.View, buf int, pool *memory.Pool) (b []
 // same reports whether two slices begin at the same place.
 func same[T any](a, b []T) bool { return unsafe.SliceData(a) == unsafe.SliceData(b) }
 
-// spread moves the values of src to the positions of dst whose bit is set, from bit from of valid on. src may be the start
-// of dst. Positions without a bit get any value.
-func spread[T any](dst, src []T, valid []uint64, from int) {
-	if len(src) == 0 {
-		clear(dst)
-		return
+// bitsAt gives the 64 bits of valid from bit at on; bits past the end are clear.
+func bitsAt(valid []uint64, at int) uint64 {
+	i, s := at>>6, uint(at)&63
+	w := valid[i] >> s
+	if s != 0 && i+1 < len(valid) {
+		w |= valid[i+1] << (64 - s)
 	}
-	last := len(src) - 1
+	return w
+}
+
+// spread moves the values of src to the positions of dst whose bit is set, from bit from of valid on. src may be the start
+// of dst. Positions without a bit get any value of src, or zero: they are safe to look up in a dictionary.
+func spread[T any](dst, src []T, valid []uint64, from int) {
 	if same(dst, src) {
+		// From the end, a block at a time: values only ever move up.
 		j := len(src)
-		for i := len(dst) - 1; i >= 0; i-- {
-			at := from + i
-			j -= int(valid[at>>6] >> (uint(at) & 63) & 1)
-			dst[i] = dst[min(j, last)]
+		for i := (len(dst) - 1) &^ 63; i >= 0; i -= 64 {
+			d := dst[i:min(i+64, len(dst))]
+			w := bitsAt(valid, from+i)
+			if n := uint(len(d)); n < 64 {
+				w &= 1<<n - 1
+			}
+			c := bits.OnesCount64(w)
+			j -= c
+			switch c {
+			case 0:
+				clear(d)
+			case 64:
+				copy(d, dst[j:j+64])
+			default:
+				s := dst[j : j+c]
+				k, last := c, c-1
+				for b := len(d) - 1; b >= 0; b-- {
+					k -= int(w >> (uint(b) & 63) & 1)
+					d[b] = s[min(k, last)]
+				}
+			}
 		}
 		return
 	}
 	j := 0
-	for i := range dst {
-		at := from + i
-		dst[i] = src[min(j, last)]
-		j += int(valid[at>>6] >> (uint(at) & 63) & 1)
+	for i := 0; i < len(dst); i += 64 {
+		d := dst[i:min(i+64, len(dst))]
+		w := bitsAt(valid, from+i)
+		if n := uint(len(d)); n < 64 {
+			w &= 1<<n - 1
+		}
+		c := bits.OnesCount64(w)
+		s := src[j : j+c]
+		switch c {
+		case 0:
+			clear(d)
+		case 64:
+			copy(d, s)
+		default:
+			k, last := 0, c-1
+			for b := range d {
+				d[b] = s[min(k, last)]
+				k += int(w & 1)
+				w >>= 1
+			}
+		}
+		j += c
 	}
 }

@@ -62,8 +62,9 @@ func TestRoundTrips(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/v%d/nulls%d/distinct%d/%s", name, version, i, distinct, codec), func(t *testing.T) {
 						r := rand.New(rand.NewPCG(seed, 1))
 						rec := randomRecord(r, schema, 3000, nulls, distinct)
-						b := writeArrow(t, rec, aparquet.WithDataPageVersion(version), aparquet.WithCompression(codec), aparquet.WithDataPageSize(4000), aparquet.WithBatchSize(64),
+						props := append(alwaysDictionary(t, schema), aparquet.WithDataPageVersion(version), aparquet.WithCompression(codec), aparquet.WithDataPageSize(4000), aparquet.WithBatchSize(64),
 							aparquet.WithMaxRowGroupLength(1700), aparquet.WithDictionaryPageSizeLimit(3000), aparquet.WithPageIndexEnabled(true))
+						b := writeArrow(t, rec, props...)
 						want := wantRows(rec)
 						for _, batch := range []int{2048, 97} {
 							requireSame(t, fieldNames(schema), want, newRead(t, b, readOptions{batch: batch}))

@@ -438,3 +438,15 @@ func sameValue(a, b vector.Value) bool {
 	}
 	return a == b
 }
+
+// alwaysDictionary keeps arrow-go from judging a column's dictionary too dear.
+func alwaysDictionary(t testing.TB, schema *arrow.Schema) (props []aparquet.WriterProperty) {
+	t.Helper()
+	b := writeArrow(t, randomRecord(rand.New(rand.NewPCG(1, 1)), schema, 1, 0, 2))
+	f, err := ReadFooter(context.Background(), &object{b: b}, "t")
+	require.NoError(t, err)
+	for _, l := range f.Leaves {
+		props = append(props, aparquet.WithDictionaryCostFallbackFor(l.Path(), false))
+	}
+	return props
+}
