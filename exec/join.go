@@ -1,0 +1,815 @@
+package exec
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/skua-db/skua/exec/hash"
+	"github.com/skua-db/skua/exec/kernel"
+	"github.com/skua-db/skua/expr"
+	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/plan"
+	"github.com/skua-db/skua/profile"
+	"github.com/skua-db/skua/vector"
+)
+
+func (r *run) join(x *plan.Join, op *profile.Operator) (*stream, error) {
+	for _, f := range x.RuntimeFilters {
+		r.filters[f.ID] = newJoinFilter()
+	}
+	// The profile lists the left input first, the right one is compiled first: its filters must exist before the scans of the left.
+	holder := &profile.Operator{}
+	right, err := r.compile(x.Right, holder)
+	if err != nil {
+		return nil, err
+	}
+	left, err := r.compile(x.Left, op)
+	if err != nil {
+		return nil, err
+	}
+	op.Children = append(op.Children, holder.Children...)
+	j := &joinState{x: x, ctx: r.q.Context, mem: r.account(op), leftTypes: left.types, rightTypes: right.types, run: r}
+	build := &buildSink{j: j}
+	if _, err := build.local(); err != nil {
+		return nil, err
+	}
+	prepares := []func(context.Context) error{func(ctx context.Context) error {
+		return r.drive(ctx, right, &countedSink{&profile.Operator{}, build})
+	}}
+	out := &stream{prepares: append(prepares, left.prepares...), branches: left.branches, ordered: left.ordered, types: typesOf(x.Cols)}
+	var probe operator = &probeOp{j: j}
+	if len(x.LeftKeys) == 0 {
+		probe = &loopOp{j: j}
+	}
+	if err := r.apply(out, op, probe); err != nil {
+		return nil, err
+	}
+	if x.Kind == plan.Right || x.Kind == plan.Full {
+		out.branches = append(out.branches, branch{src: &countedSource{op, &unmatchedSource{j: j}}})
+		out.ordered = false
+	}
+	return out, nil
+}
+
+// joinState is what the build side leaves for the probe side. It is read-only once built, but for matched.
+type joinState struct {
+	x                     *plan.Join
+	ctx                   *expr.Context
+	mem                   *account
+	run                   *run
+	leftTypes, rightTypes []vector.Type
+
+	store *kernel.Store
+	// heads[id] is the first row with the id'th distinct key, next[row] the next one with the same key; -1 ends a chain.
+	heads   []int32
+	next    []int32
+	unique  bool
+	keys    *hash.Keys
+	base    int64   // of dense
+	dense   []int32 // first row by key - base; nil when the keys are not one dense integer
+	nullKey bool    // a build row has a null key
+	matched []uint32
+	residue bool
+}
+
+// buildSink collects the right side.
+type buildSink struct {
+	j      *joinState
+	locals []*buildLocal
+}
+
+type buildLocal struct {
+	j     *joinState
+	progs []*expr.Program
+	cols  []*vector.Vector
+	store *kernel.Store // right columns, then keys
+	mem   share
+}
+
+func (b *buildSink) local() (sinkLocal, error) {
+	progs, err := compileAll(b.j.x.RightKeys, b.j.ctx)
+	if err != nil {
+		return nil, err
+	}
+	types := append([]vector.Type(nil), b.j.rightTypes...)
+	for _, k := range b.j.x.RightKeys {
+		types = append(types, k.Type())
+	}
+	return &buildLocal{j: b.j, progs: progs, store: kernel.NewStore(types), mem: share{a: b.j.mem}}, nil
+}
+
+func (l *buildLocal) push(_ context.Context, c *vector.Chunk) error {
+	keys, err := evalAll(l.progs, c, l.cols)
+	if err != nil {
+		return err
+	}
+	l.cols = keys
+	cols := append(append(make([]*vector.Vector, 0, len(c.Cols)+len(keys)), c.Cols[:len(l.j.rightTypes)]...), keys...)
+	l.store.Append(cols, c.Sel, c.N)
+	return l.mem.set(l.store.Bytes())
+}
+
+func (b *buildSink) combine(s sinkLocal) error {
+	b.locals = append(b.locals, s.(*buildLocal))
+	return nil
+}
+
+func (b *buildSink) finish(ctx context.Context) error {
+	j := b.j
+	first := b.locals[0]
+	for _, l := range b.locals[1:] {
+		first.store.AppendStore(l.store)
+		l.store = nil
+		if err := first.mem.set(first.store.Bytes()); err != nil {
+			return err
+		}
+		if err := l.mem.set(0); err != nil {
+			return err
+		}
+	}
+	j.store = first.store
+	n := j.store.N
+	keyCols := j.store.Cols[len(j.rightTypes):]
+	j.store.Cols = j.store.Cols[:len(j.rightTypes)]
+	j.unique = true
+	tables := share{a: j.mem}
+	if j.x.Kind == plan.Right || j.x.Kind == plan.Full {
+		j.matched = make([]uint32, n)
+	}
+	if err := tables.set(int64(4 * len(j.matched))); err != nil {
+		return err
+	}
+	if len(keyCols) == 0 {
+		return nil
+	}
+	if err := tables.set(int64(4*len(j.matched) + 8*n)); err != nil {
+		return err
+	}
+	j.next = make([]int32, n)
+	if err := j.fill(ctx, keyCols, n, &tables); err != nil {
+		return err
+	}
+	for _, f := range j.x.RuntimeFilters {
+		j.run.filters[f.ID].fill(j.x, keyCols[f.Column], n)
+	}
+	return nil
+}
+
+// nullSafe reports whether key k matches nulls and NaN.
+func (j *joinState) nullSafe(k int) bool { return k < len(j.x.NullSafe) && j.x.NullSafe[k] }
+
+// fill chains the build rows by key: by an array when the one key is an integer of a small range, else by a hash table.
+func (j *joinState) fill(ctx context.Context, keyCols []*vector.Vector, n int, mem *share) error {
+	types := make([]vector.Type, len(keyCols))
+	for k, c := range keyCols {
+		types[k] = c.Type
+	}
+	if len(keyCols) == 1 && !j.nullSafe(0) && j.fillDense(keyCols[0], n) {
+		return mem.set(int64(4*len(j.matched) + 4*n + 4*len(j.dense)))
+	}
+	j.keys = hash.NewKeys(types)
+	ids := make([]uint32, vector.Size)
+	cols := make([]*vector.Vector, len(keyCols))
+	buf := make([]uint16, 0, vector.Size)
+	for lo := 0; lo < n; lo += vector.Size {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		hi := min(lo+vector.Size, n)
+		for k, c := range keyCols {
+			cols[k] = kernel.Slice(c, lo, hi)
+		}
+		rows := j.usable(cols, kernel.Identity(hi-lo), buf, true)
+		j.keys.Upsert(cols, rows, ids[:len(rows)])
+		for len(j.heads) < j.keys.Len() {
+			j.heads = append(j.heads, -1)
+		}
+		for p, i := range rows {
+			row := int32(lo) + int32(i)
+			id := ids[p]
+			if j.heads[id] >= 0 {
+				j.unique = false
+			}
+			j.next[row] = j.heads[id]
+			j.heads[id] = row
+		}
+		if err := mem.set(int64(4*len(j.matched)+4*n+4*cap(j.heads)) + j.keys.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usable gives the rows whose keys can match: not null, and no NaN, unless null-safe. They are rows itself or in dst, which has room.
+func (j *joinState) usable(cols []*vector.Vector, rows, dst []uint16, build bool) []uint16 {
+	plain := true
+	for k, c := range cols {
+		if !j.nullSafe(k) && (c.Valid != nil || c.Type.Kind == vector.Null || isFloat(c.Type)) {
+			plain = false
+		}
+	}
+	if plain {
+		return rows
+	}
+	for _, i := range rows {
+		ok := true
+		for k, c := range cols {
+			if j.nullSafe(k) {
+				continue
+			}
+			if c.IsNull(int(i)) {
+				ok = false
+				if build {
+					j.nullKey = true
+				}
+				break
+			}
+			if isFloat(c.Type) && isNaN(c, int(i)) {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			dst = append(dst, i)
+		}
+	}
+	return dst
+}
+
+func isFloat(t vector.Type) bool { return t.Kind == vector.Double || t.Kind == vector.Real }
+
+func isNaN(v *vector.Vector, i int) bool {
+	s, k := v.Values(), v.Index(i)
+	if v.Type.Kind == vector.Double {
+		return s.F64[k] != s.F64[k]
+	}
+	return s.F32[k] != s.F32[k]
+}
+
+func isIntKey(t vector.Type) bool {
+	p := t.Physical()
+	return p == vector.PInt32 || p == vector.PInt64
+}
+
+func intAt(v *vector.Vector, i int) int64 {
+	if v.I32 != nil {
+		return int64(v.I32[i])
+	}
+	return v.I64[i]
+}
+
+func (j *joinState) fillDense(c *vector.Vector, n int) bool {
+	if !isIntKey(c.Type) || n == 0 {
+		return false
+	}
+	lo, hi := int64(0), int64(0)
+	seen := false
+	for i := range n {
+		if c.IsNull(i) {
+			continue
+		}
+		x := intAt(c, i)
+		if !seen || x < lo {
+			lo = x
+		}
+		if !seen || x > hi {
+			hi = x
+		}
+		seen = true
+	}
+	span := uint64(hi) - uint64(lo)
+	if !seen || span >= uint64(4*n+1024) {
+		return false
+	}
+	j.base = lo
+	j.dense = make([]int32, span+1)
+	for i := range j.dense {
+		j.dense[i] = -1
+	}
+	for i := range n {
+		if c.IsNull(i) {
+			j.nullKey = true
+			continue
+		}
+		at := intAt(c, i) - lo
+		if j.dense[at] >= 0 {
+			j.unique = false
+		}
+		j.next[i] = j.dense[at]
+		j.dense[at] = int32(i)
+	}
+	return true
+}
+
+// probe finds the first build row for each of rows: -1 for none. first runs parallel to rows.
+func (j *joinState) probe(cols []*vector.Vector, rows []uint16, first []int32) {
+	if j.dense != nil {
+		c := cols[0]
+		for p, i := range rows {
+			k := c.Index(int(i))
+			var x int64
+			if s := c.Values(); s.I32 != nil {
+				x = int64(s.I32[k])
+			} else {
+				x = s.I64[k]
+			}
+			if at := uint64(x) - uint64(j.base); at < uint64(len(j.dense)) {
+				first[p] = j.dense[at]
+			} else {
+				first[p] = -1
+			}
+		}
+		return
+	}
+}
+
+type probeOp struct{ j *joinState }
+
+type probeLocal struct {
+	j     *joinState
+	progs []*expr.Program
+	resid *expr.Program
+
+	keys   *hash.Keys // shares the tables of j.keys, with scratch of its own
+	cols   []*vector.Vector
+	rows   []uint16
+	first  []int32
+	hit    []uint16 // probe rows with a match
+	hitRow []int32
+	out    vector.Chunk
+	g      kernel.Gatherer
+	gl     kernel.Gatherer
+	seen   []bool
+	count  []int32
+	pairL  []uint16
+	pairR  []int32
+	resSel []uint16
+	sel    []uint16
+}
+
+func (p *probeOp) local() (local, error) {
+	l := &probeLocal{j: p.j}
+	var err error
+	if l.progs, err = compileAll(p.j.x.LeftKeys, p.j.ctx); err != nil {
+		return nil, err
+	}
+	if p.j.x.Residual != nil {
+		if l.resid, err = expr.Compile(p.j.x.Residual, p.j.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *probeLocal) push(ctx context.Context, c *vector.Chunk, out emit) error {
+	j := l.j
+	var err error
+	if l.cols, err = evalAll(l.progs, c, l.cols); err != nil {
+		return err
+	}
+	rows := c.Sel
+	if rows == nil {
+		rows = kernel.Identity(c.N)
+	}
+	if l.first == nil {
+		l.first = make([]int32, vector.Size)
+		l.rows = make([]uint16, 0, vector.Size)
+		l.hitRow = make([]int32, vector.Size)
+	}
+	live := j.usable(l.cols, rows, l.rows[:0], false)
+	if j.dense != nil {
+		j.probe(l.cols, live, l.first)
+	} else {
+		if l.keys == nil {
+			l.keys = j.keys.Reader()
+		}
+		l.keys.Find(l.cols, live, l.first)
+		for p := range live {
+			if id := l.first[p]; id >= 0 {
+				l.first[p] = j.heads[id]
+			}
+		}
+	}
+	l.hit = l.hit[:0]
+	for p, i := range live {
+		if l.first[p] >= 0 {
+			l.hitRow[len(l.hit)] = l.first[p]
+			l.hit = append(l.hit, i)
+		}
+	}
+	switch j.x.Kind {
+	case plan.Semi, plan.Anti, plan.NullAwareAnti, plan.Mark:
+		return l.existence(ctx, c, rows, out)
+	}
+	return l.pairs(ctx, c, rows, out)
+}
+
+// existence handles the kinds that ask only whether a row matches.
+func (l *probeLocal) existence(ctx context.Context, c *vector.Chunk, rows []uint16, out emit) error {
+	j := l.j
+	if cap(l.seen) < c.N {
+		l.seen = make([]bool, max(c.N, vector.Size))
+	}
+	seen := l.seen[:c.N]
+	for _, i := range rows {
+		seen[i] = false
+	}
+	if l.resid == nil {
+		for _, i := range l.hit {
+			seen[i] = true
+		}
+	} else if err := l.expand(ctx, c, func(pairs *vector.Chunk, left []uint16, _ []int32) error {
+		for _, p := range pairs.Sel {
+			seen[left[p]] = true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if j.x.Kind == plan.Mark {
+		return l.mark(ctx, c, rows, seen, out)
+	}
+	want := j.x.Kind == plan.Semi
+	l.sel = l.sel[:0]
+	for _, i := range rows {
+		if seen[i] != want {
+			continue
+		}
+		if j.x.Kind == plan.NullAwareAnti && j.store.N > 0 && (j.nullKey || l.cols[0].IsNull(int(i))) {
+			continue
+		}
+		l.sel = append(l.sel, i)
+	}
+	if len(l.sel) == 0 {
+		return nil
+	}
+	l.out = vector.Chunk{Cols: c.Cols, Sel: l.sel, N: c.N}
+	return out(ctx, &l.out)
+}
+
+func (l *probeLocal) mark(ctx context.Context, c *vector.Chunk, rows []uint16, seen []bool, out emit) error {
+	j := l.j
+	v := vector.New(vector.Of(vector.Boolean), c.N)
+	for _, i := range rows {
+		v.Bools[i] = seen[i]
+		if seen[i] || j.store.N == 0 {
+			continue
+		}
+		null := j.nullKey
+		for k, col := range l.cols {
+			null = null || !j.nullSafe(k) && col.IsNull(int(i))
+		}
+		if null {
+			v.SetNull(int(i), c.N)
+		}
+	}
+	l.out = vector.Chunk{Cols: append(append([]*vector.Vector(nil), c.Cols...), v), Sel: c.Sel, N: c.N}
+	return out(ctx, &l.out)
+}
+
+// pairs handles the kinds that give matching pairs, and for the outer ones the rows without a match.
+func (l *probeLocal) pairs(ctx context.Context, c *vector.Chunk, rows []uint16, out emit) error {
+	j := l.j
+	kind := j.x.Kind
+	outer := kind == plan.Left || kind == plan.Full || kind == plan.Single
+	if cap(l.seen) < c.N {
+		l.seen = make([]bool, max(c.N, vector.Size))
+	}
+	seen := l.seen[:c.N]
+	if outer {
+		for _, i := range rows {
+			seen[i] = false
+		}
+	}
+	if err := l.expand(ctx, c, func(pairs *vector.Chunk, left []uint16, right []int32) error {
+		if outer {
+			for _, p := range pairs.Sel {
+				i := left[p]
+				if kind == plan.Single && seen[i] {
+					return multipleRows()
+				}
+				seen[i] = true
+			}
+		}
+		if j.matched != nil {
+			for _, p := range pairs.Sel {
+				if m := &j.matched[right[p]]; atomic.LoadUint32(m) == 0 {
+					atomic.StoreUint32(m, 1)
+				}
+			}
+		}
+		if len(pairs.Sel) == 0 {
+			return nil
+		}
+		return out(ctx, pairs)
+	}); err != nil {
+		return err
+	}
+	if !outer {
+		return nil
+	}
+	l.sel = l.sel[:0]
+	for _, i := range rows {
+		if !seen[i] {
+			l.sel = append(l.sel, i)
+		}
+	}
+	if len(l.sel) == 0 {
+		return nil
+	}
+	cols := append([]*vector.Vector(nil), c.Cols[:len(j.leftTypes)]...)
+	for _, t := range j.rightTypes {
+		cols = append(cols, vector.NewConstant(t, nil))
+	}
+	l.out = vector.Chunk{Cols: cols, Sel: l.sel, N: c.N}
+	return out(ctx, &l.out)
+}
+
+// expand calls f with chunks of matching pairs that pass the residual: left columns then right ones. left and right tell for each
+// physical row of the chunk the rows that made it; for unique keys the chunk keeps the physical rows of c.
+func (l *probeLocal) expand(ctx context.Context, c *vector.Chunk, f func(pairs *vector.Chunk, left []uint16, right []int32) error) error {
+	j := l.j
+	if len(l.hit) == 0 {
+		return nil
+	}
+	nl := len(j.leftTypes)
+	if j.unique {
+		cols := append(make([]*vector.Vector, 0, nl+len(j.rightTypes)), c.Cols[:nl]...)
+		for k, v := range j.store.Cols {
+			cols = append(cols, l.g.ColumnAt(k, v, l.hitRow[:len(l.hit)], l.hit, c.N))
+		}
+		pairs := &vector.Chunk{Cols: cols, Sel: l.hit, N: c.N}
+		if cap(l.pairR) < c.N {
+			l.pairR = make([]int32, max(c.N, vector.Size))
+		}
+		right := l.pairR[:c.N]
+		for p, i := range l.hit {
+			right[i] = l.hitRow[p]
+		}
+		return l.residual(pairs, kernel.Identity(c.N), right, f)
+	}
+	l.pairL, l.pairR = l.pairL[:0], l.pairR[:0]
+	flush := func() error {
+		if len(l.pairL) == 0 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := len(l.pairL)
+		cols := make([]*vector.Vector, 0, nl+len(j.rightTypes))
+		for k, v := range c.Cols[:nl] {
+			cols = append(cols, l.gl.Rows(k, v, l.pairL))
+		}
+		for k, v := range j.store.Cols {
+			cols = append(cols, l.g.Column(k, v, l.pairR, n))
+		}
+		pairs := &vector.Chunk{Cols: cols, Sel: kernel.Identity(n), N: n}
+		err := l.residual(pairs, l.pairL, l.pairR, f)
+		l.pairL, l.pairR = l.pairL[:0], l.pairR[:0]
+		return err
+	}
+	for p, i := range l.hit {
+		for row := l.hitRow[p]; row >= 0; row = j.next[row] {
+			l.pairL = append(l.pairL, i)
+			l.pairR = append(l.pairR, row)
+			if len(l.pairL) == vector.Size {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return flush()
+}
+
+func (l *probeLocal) residual(pairs *vector.Chunk, left []uint16, right []int32, f func(*vector.Chunk, []uint16, []int32) error) error {
+	if l.resid != nil {
+		sel, err := l.resid.Filter(pairs, pairs.Sel, l.resSel)
+		if err != nil {
+			return err
+		}
+		l.resSel = sel
+		pairs.Sel = sel
+	}
+	return f(pairs, left, right)
+}
+
+// unmatchedSource gives the build rows that no probe row matched, with nulls on the left. It is read after all probing.
+type unmatchedSource struct {
+	j    *joinState
+	next atomic.Int64
+}
+
+func (u *unmatchedSource) open(context.Context) (reader, error) { return &unmatchedReader{u: u}, nil }
+
+type unmatchedReader struct {
+	u *unmatchedSource
+	g kernel.Gatherer
+}
+
+func (r *unmatchedReader) close() error { return nil }
+
+func (r *unmatchedReader) next(context.Context) (*vector.Chunk, error) {
+	j := r.u.j
+	for {
+		lo := int(r.u.next.Add(vector.Size)) - vector.Size
+		if j.store == nil || lo >= j.store.N {
+			return nil, nil
+		}
+		var ids []int32
+		for i := lo; i < min(lo+vector.Size, j.store.N); i++ {
+			if j.matched[i] == 0 {
+				ids = append(ids, int32(i))
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		c := &vector.Chunk{N: len(ids)}
+		for _, t := range j.leftTypes {
+			c.Cols = append(c.Cols, vector.NewConstant(t, nil))
+		}
+		for k, v := range j.store.Cols {
+			c.Cols = append(c.Cols, r.g.Column(k, v, ids, len(ids)))
+		}
+		return c, nil
+	}
+}
+
+// loopOp joins without keys: every pair is tried. Rows of the smaller of chunk and build side are taken one by one as constants.
+type loopOp struct{ j *joinState }
+
+type loopLocal struct {
+	j     *joinState
+	resid *expr.Program
+	seen  []bool
+	sel   []uint16
+	rsel  []uint16
+	out   vector.Chunk
+}
+
+func (o *loopOp) local() (local, error) {
+	l := &loopLocal{j: o.j}
+	if o.j.x.Kind == plan.NullAwareAnti {
+		return nil, fault.New(fault.Internal, "a null-aware anti join without keys")
+	}
+	if o.j.x.Residual != nil {
+		p, err := expr.Compile(o.j.x.Residual, o.j.ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.resid = p
+	}
+	return l, nil
+}
+
+func (l *loopLocal) push(ctx context.Context, c *vector.Chunk, out emit) error {
+	j := l.j
+	kind := j.x.Kind
+	rows := c.Sel
+	if rows == nil {
+		rows = kernel.Identity(c.N)
+	}
+	if cap(l.seen) < c.N {
+		l.seen = make([]bool, max(c.N, vector.Size))
+	}
+	seen := l.seen[:c.N]
+	for _, i := range rows {
+		seen[i] = false
+	}
+	exists := kind == plan.Semi || kind == plan.Anti || kind == plan.Mark
+	note := func(i uint16) error {
+		if seen[i] && kind == plan.Single {
+			return multipleRows()
+		}
+		seen[i] = true
+		return nil
+	}
+	nl := len(j.leftTypes)
+	if j.store.N <= len(rows) {
+		for row := range j.store.N {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			cols := append(make([]*vector.Vector, 0, nl+len(j.rightTypes)), c.Cols[:nl]...)
+			for _, v := range j.store.Cols {
+				cols = append(cols, constantRow(v, row))
+			}
+			pairs := &vector.Chunk{Cols: cols, Sel: rows, N: c.N}
+			if l.resid != nil {
+				sel, err := l.resid.Filter(pairs, rows, l.rsel)
+				if err != nil {
+					return err
+				}
+				l.rsel, pairs.Sel = sel, sel
+			}
+			if len(pairs.Sel) == 0 {
+				continue
+			}
+			for _, i := range pairs.Sel {
+				if err := note(i); err != nil {
+					return err
+				}
+			}
+			if j.matched != nil {
+				atomic.StoreUint32(&j.matched[row], 1)
+			}
+			if !exists {
+				if err := out(ctx, pairs); err != nil {
+					return err
+				}
+			}
+		}
+	} else {
+		for _, i := range rows {
+			left := make([]*vector.Vector, nl, nl+len(j.rightTypes))
+			for k := range left {
+				left[k] = constantRow(c.Cols[k], int(i))
+			}
+			for lo := 0; lo < j.store.N; lo += vector.Size {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				hi := min(lo+vector.Size, j.store.N)
+				cols := left
+				for _, v := range j.store.Cols {
+					cols = append(cols, kernel.Slice(v, lo, hi))
+				}
+				pairs := &vector.Chunk{Cols: cols, N: hi - lo, Sel: kernel.Identity(hi - lo)}
+				if l.resid != nil {
+					sel, err := l.resid.Filter(pairs, nil, l.rsel)
+					if err != nil {
+						return err
+					}
+					l.rsel, pairs.Sel = sel, sel
+				}
+				if len(pairs.Sel) == 0 {
+					continue
+				}
+				if kind == plan.Single && len(pairs.Sel) > 1 {
+					return multipleRows()
+				}
+				if err := note(i); err != nil {
+					return err
+				}
+				if j.matched != nil {
+					for _, p := range pairs.Sel {
+						atomic.StoreUint32(&j.matched[lo+int(p)], 1)
+					}
+				}
+				if exists {
+					break
+				}
+				if err := out(ctx, pairs); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return l.rest(ctx, c, rows, seen, out)
+}
+
+// rest gives what follows from which rows matched.
+func (l *loopLocal) rest(ctx context.Context, c *vector.Chunk, rows []uint16, seen []bool, out emit) error {
+	j := l.j
+	cols := c.Cols[:len(j.leftTypes):len(j.leftTypes)]
+	want := false
+	switch j.x.Kind {
+	case plan.Mark:
+		v := vector.New(vector.Of(vector.Boolean), c.N)
+		for _, i := range rows {
+			v.Bools[i] = seen[i]
+		}
+		l.out = vector.Chunk{Cols: append(cols, v), Sel: c.Sel, N: c.N}
+		return out(ctx, &l.out)
+	case plan.Semi:
+		want = true
+	case plan.Anti:
+	case plan.Left, plan.Full, plan.Single:
+		for _, t := range j.rightTypes {
+			cols = append(cols, vector.NewConstant(t, nil))
+		}
+	default:
+		return nil
+	}
+	l.sel = l.sel[:0]
+	for _, i := range rows {
+		if seen[i] == want {
+			l.sel = append(l.sel, i)
+		}
+	}
+	if len(l.sel) == 0 {
+		return nil
+	}
+	l.out = vector.Chunk{Cols: cols, Sel: l.sel, N: c.N}
+	return out(ctx, &l.out)
+}
+
+func constantRow(v *vector.Vector, i int) *vector.Vector {
+	b := vector.NewBuilder(v.Type)
+	b.AppendFrom(v, i)
+	out := b.Finish()
+	out.Form = vector.Constant
+	return out
+}
