@@ -63,7 +63,7 @@ type ColumnChunk struct {
 
 	stats          statistics
 	physical       Physical
-	path           []string // only while the footer is checked
+	path           [][]byte // only while the footer is checked
 	hasMetadata    bool
 	cryptoMetadata bool
 }

@@ -177,13 +177,13 @@ func (f *Footer) checkChunk(g *RowGroup, c *ColumnChunk, leaf *Node) error {
 }
 
 // pathMatches compares path_in_schema with the leaf's place. An empty path is let pass: the order of chunks is that of the leaves.
-func pathMatches(path []string, leaf *Node) bool {
+func pathMatches(path [][]byte, leaf *Node) bool {
 	if len(path) == 0 {
 		return true
 	}
 	i := len(path) - 1
 	for n := leaf; n.Parent != nil; n = n.Parent {
-		if i < 0 || path[i] != n.Name {
+		if i < 0 || string(path[i]) != n.Name {
 			return false
 		}
 		i--
@@ -249,9 +249,19 @@ func parseColumnMetadata(r *thrift.Reader, c *ColumnChunk) {
 		case 1:
 			c.physical = Physical(min(max(r.Int(t), -1), 100))
 		case 2:
-			r.Each(t, func(_, _ int, t thrift.Type) { c.Encodings = append(c.Encodings, parseEncoding(r, t)) })
+			r.Each(t, func(i, n int, t thrift.Type) {
+				if i == 0 {
+					c.Encodings = make([]Encoding, 0, n)
+				}
+				c.Encodings = append(c.Encodings, parseEncoding(r, t))
+			})
 		case 3:
-			r.Each(t, func(_, _ int, t thrift.Type) { c.path = append(c.path, r.String(t)) })
+			r.Each(t, func(i, n int, t thrift.Type) {
+				if i == 0 {
+					c.path = make([][]byte, 0, min(n, maxSchemaDepth))
+				}
+				c.path = append(c.path, r.Binary(t))
+			})
 		case 4:
 			c.Codec = Codec(min(max(r.Int(t), -1), 100))
 		case 5:

@@ -152,9 +152,6 @@ func readFile(o storage.Object, ro readOptions) (cols [][]vector.Value, err erro
 			ps = append(ps, natural(c, false))
 		}
 	}
-	if ro.batch == 0 {
-		ro.batch = vector.Size
-	}
 	cols = make([][]vector.Value, len(ps))
 	for rg := range f.RowGroups {
 		if err := readGroup(ctx, o, f, rg, ps, ro, cols); err != nil {
@@ -165,6 +162,9 @@ func readFile(o storage.Object, ro readOptions) (cols [][]vector.Value, err erro
 }
 
 func readGroup(ctx context.Context, o storage.Object, f *Footer, rg int, ps []*Projection, ro readOptions, cols [][]vector.Value) error {
+	if ro.batch == 0 {
+		ro.batch = vector.Size
+	}
 	r, err := OpenRowGroup(ctx, o, f, rg, ps, ro.ranges, ro.opt)
 	if err != nil {
 		return err
