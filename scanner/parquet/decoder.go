@@ -411,6 +411,10 @@ func bitsAt(valid []uint64, at int) uint64 {
 // spread moves the values of src to the positions of dst whose bit is set, from bit from of valid on. src may be the start
 // of dst. Positions without a bit get any value of src, or zero: they are safe to look up in a dictionary.
 func spread[T any](dst, src []T, valid []uint64, from int) {
+	if len(src) == 0 {
+		clear(dst) // of a page of nulls only the bits were not made
+		return
+	}
 	if same(dst, src) {
 		// From the end, a block at a time: values only ever move up.
 		j := len(src)

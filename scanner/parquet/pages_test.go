@@ -153,6 +153,36 @@ func TestEmptyPages(t *testing.T) {
 	require.Equal(t, [][]vector.Value{{nil, nil, int32(9)}}, newRead(t, f.bytes(), readOptions{batch: 1}))
 }
 
+// TestPagesOfNullsOnly puts them between others, in one batch: they have no bits of their own.
+func TestPagesOfNullsOnly(t *testing.T) {
+	mixed := func(vs ...int32) madePage {
+		return madePage{kind: dataPage, values: 8, body: append(rle([]byte{3, 0b01101101}), le32(vs...)...)}
+	}
+	null := func(n int) madePage { return madePage{kind: dataPage, values: n, body: rle([]byte{byte(n << 1), 0})} }
+	all := madePage{kind: dataPage, values: 3, body: append(rle([]byte{6, 1}), le32(30, 31, 32)...)}
+	f := oneColumn(opt32("c"), 8+60+8+5+3+40+8, mixed(1, 2, 3, 4, 5), null(60), mixed(6, 7, 8, 9, 10), null(5), all, null(40), mixed(11, 12, 13, 14, 15))
+	var want []vector.Value
+	m := func(x int32) { want = append(want, x, nil, x+1, x+2, nil, x+3, x+4, nil) }
+	m(1)
+	want = append(want, make([]vector.Value, 60)...)
+	m(6)
+	want = append(want, make([]vector.Value, 5)...)
+	want = append(want, int32(30), int32(31), int32(32))
+	want = append(want, make([]vector.Value, 40)...)
+	m(11)
+	for _, batch := range []int{200, 1, 7, 66} {
+		require.Equal(t, [][]vector.Value{want}, newRead(t, f.bytes(), readOptions{batch: batch}))
+		wide := newRead(t, f.bytes(), readOptions{batch: batch, project: as(vector.Of(vector.BigInt))})[0]
+		for i, v := range want {
+			if v == nil {
+				require.Nil(t, wide[i])
+			} else {
+				require.EqualValues(t, v, wide[i])
+			}
+		}
+	}
+}
+
 // TestBadPages holds pages that contradict themselves: each must be refused, naming file, column and place.
 func TestBadPages(t *testing.T) {
 	req := madeField{name: "c", physical: Int32, converted: -1}

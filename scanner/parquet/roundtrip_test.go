@@ -56,7 +56,7 @@ func TestRoundTrips(t *testing.T) {
 	for name, schema := range map[string]*arrow.Schema{"flat": flatSchema(), "nested": nestedSchema()} {
 		for _, version := range []aparquet.DataPageVersion{aparquet.DataPageV1, aparquet.DataPageV2} {
 			for i, nulls := range []float64{0, 0.1, 0.9, 1} {
-				for _, distinct := range []int{6, 100000} {
+				for _, distinct := range []int{6, 100000}[:2-i/2] {
 					seed++
 					codec := codecs[int(seed)%len(codecs)]
 					t.Run(fmt.Sprintf("%s/v%d/nulls%d/distinct%d/%s", name, version, i, distinct, codec), func(t *testing.T) {
