@@ -71,7 +71,7 @@ func (sc *scan) vector(ctx context.Context, d *deletes.File) (*deletes.Bitmap, e
 		return nil, fault.New(fault.Corrupt, "deletion vector in %s: its manifest entry lacks content_offset or content_size_in_bytes", d.Path)
 	}
 	open := sc.mapPath(d.Path)
-	b, err := sc.s.caches.vectors.Get(ctx, vectorKey{open, d.Offset, d.Length}, func(ctx context.Context) (*deletes.Bitmap, int64, error) {
+	b, err := sc.s.caches.vectors.Get(ctx, vectorKey{sc.key(open, d.Size), d.Offset, d.Length}, func(ctx context.Context) (*deletes.Bitmap, int64, error) {
 		o, err := sc.object(ctx, open, d.Size)
 		if err != nil {
 			return nil, 0, err
@@ -99,7 +99,7 @@ func (sc *scan) vector(ctx context.Context, d *deletes.File) (*deletes.Bitmap, e
 // crossCheck holds a vector's entry against the Puffin footer, when the file has one that can be read: offsets that were
 // mixed up show there only.
 func (sc *scan) crossCheck(ctx context.Context, o storage.Object, open string, d *deletes.File) error {
-	refs, err := sc.s.caches.puffins.Get(ctx, fileKey{open, d.Size}, func(ctx context.Context) (map[int64]string, int64, error) {
+	refs, err := sc.s.caches.puffins.Get(ctx, sc.key(open, d.Size), func(ctx context.Context) (map[int64]string, int64, error) {
 		refs, err := puffinReferences(ctx, o)
 		n := int64(0)
 		for _, r := range refs {
@@ -162,8 +162,7 @@ var positionWants = []*want{
 
 // positions reads a position delete file, through the cache.
 func (sc *scan) positions(ctx context.Context, d *deletes.File, pool *memory.Pool) (*deletes.Positions, error) {
-	key := positionsKey{sc.r.Table.Catalog, sc.mapPath(d.Path), d.Size}
-	p, err := sc.s.caches.positions.Get(ctx, key, func(ctx context.Context) (*deletes.Positions, int64, error) {
+	p, err := sc.s.caches.positions.Get(ctx, sc.key(sc.mapPath(d.Path), d.Size), func(ctx context.Context) (*deletes.Positions, int64, error) {
 		sc.r.Profile.DeleteFiles.Kept.Add(1)
 		b := deletes.NewPositionsBuilder(sc.mapPath)
 		held := int64(0)
@@ -243,6 +242,7 @@ func (sc *scan) keySet(ctx context.Context, g *deletes.Group, pool *memory.Pool)
 		types = append(types, p.leaf.typ)
 		fmt.Fprintf(&id, "%s=%v;", p.leaf.typ, p.leaf.def)
 	}
+	id.WriteString(sc.r.Table.Catalog + ";")
 	id.WriteString(sc.r.Table.Metadata.TableUUID().String())
 	id.WriteString(g.Key)
 	var err error

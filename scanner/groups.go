@@ -33,7 +33,7 @@ func (f *dataFile) loadFooter(ctx context.Context) (*footer, error) {
 
 func (sc *scan) loadFooter(ctx context.Context, open, path string, size int64) (*footer, error) {
 	missed := false
-	ft, err := sc.s.caches.footers.Get(ctx, fileKey{open, size}, func(ctx context.Context) (*footer, int64, error) {
+	ft, err := sc.s.caches.footers.Get(ctx, sc.key(open, size), func(ctx context.Context) (*footer, int64, error) {
 		missed = true
 		o, err := sc.object(ctx, open, size)
 		if err != nil {
@@ -216,7 +216,8 @@ func (f *dataFile) keepGroups(ctx context.Context, ft *footer) ([]int, error) {
 	return keep, nil
 }
 
-// runtimeExcludes asks the runtime filters that are ready about a row group.
+// runtimeExcludes asks the runtime filters that are ready about row group g, or without a footer about the whole file by the
+// manifest's statistics.
 func (f *dataFile) runtimeExcludes(ft *footer, g int) bool {
 	for _, rf := range f.sc.r.Runtime {
 		select {
@@ -233,12 +234,14 @@ func (f *dataFile) runtimeExcludes(ft *footer, g int) bool {
 			continue
 		}
 		c := prune.Column{ID: w.id, Type: w.typ, Position: col}
-		l := f.leaf(ft, &c)
 		d := prune.Any(w.typ)
-		switch {
-		case l.node != nil:
+		if ft == nil {
+			if st := f.stats.Column(w.id); st != nil {
+				limit(&d, &c, st, f.row)
+			}
+		} else if l := f.leaf(ft, &c); l.node != nil {
 			bounds(&d, &c, ft.Bounds(g, l.node.Leaf, w.typ))
-		case l.known:
+		} else if l.known {
 			d.Constant(w.typ, l.value)
 		}
 		if !d.MayHaveValues() {

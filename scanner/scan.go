@@ -27,9 +27,11 @@ type scan struct {
 	// physical reports whether any column is to be read from files.
 	physical bool
 	filter   *prune.Filter
-	specs    map[int]*spec
-	steps    []step
-	names    iceberg.NameMapping
+	// lookup says that the filter asks for single values: few pages will be read, and likely again.
+	lookup bool
+	specs  map[int]*spec
+	steps  []step
+	names  iceberg.NameMapping
 
 	index *deletes.Index // set by prepare
 
@@ -61,6 +63,9 @@ type step struct {
 	safe bool
 }
 
+// mostLookupValues is how many values a conjunct may ask for to count as a lookup.
+const mostLookupValues = 64
+
 func newScan(s *Scanner, r *Request) (*scan, error) {
 	sc := &scan{s: s, r: r, specs: map[int]*spec{}, names: r.Table.Metadata.NameMapping()}
 	fields := r.Projection.Fields()
@@ -85,6 +90,9 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 		sc.wants, sc.metas = append(sc.wants, w), append(sc.metas, meta)
 	}
 	sc.filter = prune.Compile(r.Filter, sc.leaf, r.Context)
+	for _, e := range sc.filter.Equalities() {
+		sc.lookup = sc.lookup || len(e.Values) <= mostLookupValues
+	}
 	for _, ps := range r.Table.Metadata.PartitionSpecs() {
 		sp := &spec{PartitionSpec: ps, unpartitioned: true}
 		for _, f := range ps.Fields() {
@@ -189,7 +197,10 @@ func (sc *scan) close() {
 	}
 }
 
-// open path maps a path of the metadata to the one that the store takes.
+// key names a file, by the path that the store takes, in the caches.
+func (sc *scan) key(path string, size int64) fileKey { return fileKey{sc.r.Table.Catalog, path, size} }
+
+// mapPath maps a path of the metadata to the one that the store takes.
 func (sc *scan) mapPath(path string) string { return sc.r.Table.Locations.Map(path) }
 
 // manifests lists the manifests of the snapshot.
@@ -218,7 +229,7 @@ func (sc *scan) manifests(ctx context.Context) ([]manifest.File, error) {
 		return nil, fault.New(fault.Unsupported, "snapshot %d is encrypted", snap.SnapshotID)
 	}
 	path := sc.mapPath(snap.ManifestList)
-	return sc.s.caches.lists.Get(ctx, path, func(ctx context.Context) ([]manifest.File, int64, error) {
+	return sc.s.caches.lists.Get(ctx, sc.key(path, -1), func(ctx context.Context) ([]manifest.File, int64, error) {
 		files, err := manifest.ReadList(ctx, t.Store, path, -1)
 		size := int64(0)
 		for i := range files {
@@ -235,7 +246,7 @@ func (sc *scan) manifest(ctx context.Context, f *manifest.File) (*manifest.Manif
 	}
 	path := sc.mapPath(f.Path)
 	missed := false
-	m, err := sc.s.caches.manifests.Get(ctx, fileKey{path, f.Length}, func(ctx context.Context) (*manifest.Manifest, int64, error) {
+	m, err := sc.s.caches.manifests.Get(ctx, sc.key(path, f.Length), func(ctx context.Context) (*manifest.Manifest, int64, error) {
 		missed = true
 		m, err := manifest.Read(ctx, sc.r.Table.Store, path, f.Length, nil)
 		if err != nil {

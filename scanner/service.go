@@ -37,31 +37,49 @@ type Service interface {
 
 var _ Service = (*Scanner)(nil)
 
-// caches are the scanner's caches; files are immutable, so a path and a length name content.
+// caches are the scanner's caches; files are immutable, so within a catalog a path and a length name content.
 type caches struct {
-	lists     *cache.Cache[string, []manifest.File]
+	lists     *cache.Cache[fileKey, []manifest.File]
 	manifests *cache.Cache[fileKey, *manifest.Manifest]
 	footers   *cache.Cache[fileKey, *footer]
 	vectors   *cache.Cache[vectorKey, *deletes.Bitmap]
-	positions *cache.Cache[positionsKey, *deletes.Positions]
+	positions *cache.Cache[fileKey, *deletes.Positions]
 	keys      *cache.Cache[string, *deletes.Keys]
 	puffins   *cache.Cache[fileKey, map[int64]string]
+	pages     *cache.Cache[pageKey, *parquet.Page]
 }
 
+// fileKey names a file by the path that the store takes. The catalog is part of it because two catalogs may know
+// different stores by one name.
 type fileKey struct {
-	path string
-	size int64
+	catalog, path string
+	size          int64
 }
 
 type vectorKey struct {
-	path           string
+	file           fileKey
 	offset, length int64
 }
 
-// positionsKey names the catalog too, whose location mapping shapes the paths in the value.
-type positionsKey struct {
-	catalog, path string
-	size          int64
+type pageKey struct {
+	file   fileKey
+	offset int64
+}
+
+// filePages is the part of the page cache that belongs to one file.
+type filePages struct {
+	pages *cache.Cache[pageKey, *parquet.Page]
+	file  fileKey
+}
+
+// Get implements parquet.PageCache.
+func (p filePages) Get(k parquet.PageKey) (*parquet.Page, bool) {
+	return p.pages.Lookup(pageKey{p.file, k.Offset})
+}
+
+// Put implements parquet.PageCache.
+func (p filePages) Put(k parquet.PageKey, page *parquet.Page) {
+	p.pages.Put(pageKey{p.file, k.Offset}, page, page.Bytes())
 }
 
 // footer is a Parquet footer with its schema in the scanner's shape.
@@ -81,13 +99,14 @@ func New(opt Options) *Scanner {
 	}
 	b := opt.Budget
 	return &Scanner{opt: opt, caches: caches{
-		lists:     cache.New[string, []manifest.File](b, "manifest_list"),
+		lists:     cache.New[fileKey, []manifest.File](b, "manifest_list"),
 		manifests: cache.New[fileKey, *manifest.Manifest](b, "manifest"),
 		footers:   cache.New[fileKey, *footer](b, "footer"),
 		vectors:   cache.New[vectorKey, *deletes.Bitmap](b, "deletion_vector"),
-		positions: cache.New[positionsKey, *deletes.Positions](b, "position_deletes"),
+		positions: cache.New[fileKey, *deletes.Positions](b, "position_deletes"),
 		keys:      cache.New[string, *deletes.Keys](b, "equality_deletes"),
 		puffins:   cache.New[fileKey, map[int64]string](b, "puffin_footer"),
+		pages:     cache.New[pageKey, *parquet.Page](b, "page"),
 	}}
 }
 

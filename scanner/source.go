@@ -93,7 +93,11 @@ func (s *parquetSource) next(ctx context.Context) (int, int64, error) {
 			if ranges != nil && len(ranges) == 0 {
 				continue
 			}
-			if s.group, err = parquet.OpenRowGroup(ctx, s.o, s.ft.Footer, g, s.columns, ranges, s.opt); err != nil {
+			opt := s.opt
+			if f := s.r.f; f.sc.lookup && rowsIn(ranges, s.ft.RowGroups[g].NumRows) <= mostCachedRows {
+				opt.PageCache = filePages{f.sc.s.caches.pages, f.sc.key(f.open, f.size)}
+			}
+			if s.group, err = parquet.OpenRowGroup(ctx, s.o, s.ft.Footer, g, s.columns, ranges, opt); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -103,6 +107,20 @@ func (s *parquetSource) next(ctx context.Context) (int, int64, error) {
 		s.group.Close()
 		s.group = nil
 	}
+}
+
+// mostCachedRows is the largest part of a row group whose pages a lookup keeps in the page cache; more is a scan.
+const mostCachedRows = 256 << 10
+
+func rowsIn(ranges []parquet.RowRange, all int64) int64 {
+	if ranges == nil {
+		return all
+	}
+	n := int64(0)
+	for _, r := range ranges {
+		n += r.Len()
+	}
+	return n
 }
 
 func (s *parquetSource) read(ctx context.Context, col int) (*vector.Vector, error) {

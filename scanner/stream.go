@@ -155,6 +155,10 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 	if l := s.sc.r.Limit; l >= 0 && s.rows >= l && len(s.sc.steps) == 0 && len(s.sc.r.Runtime) == 0 {
 		return nil, nil
 	}
+	if f.runtimeExcludes(nil, 0) {
+		s.sc.r.Profile.Removed(profile.Removal{Level: "file", Means: "runtime filter", Predicate: "join key"}, 1)
+		return nil, nil
+	}
 	if f.applied.None() && f.records > 0 {
 		s.rows += f.records
 	}
