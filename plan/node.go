@@ -123,10 +123,12 @@ type Sort struct {
 	WithTies      bool
 }
 
-// Limit passes Count rows after Offset; Count negative passes all.
+// Limit passes Count rows after Offset; Count negative passes all. CountExpr and OffsetExpr, when set, are bigint expressions without columns
+// (parameters) that are evaluated when the run starts and stand for Count and Offset; a negative or null value is INVALID_ARGUMENTS.
 type Limit struct {
-	Input         Node
-	Count, Offset int64
+	Input                 Node
+	Count, Offset         int64
+	CountExpr, OffsetExpr expr.Expr
 }
 
 // Union passes the rows of all inputs, which have the same column types.

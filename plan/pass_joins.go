@@ -1,0 +1,443 @@
+package plan
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/skua-db/skua/expr"
+)
+
+// maxExact is the number of relations up to which all join orders are tried; above it the order is greedy.
+const maxExact = 10
+
+// orderJoins reorders trees of inner joins by estimated rows and puts the smaller side of each join on the right, which is built.
+func (o *optimizer) orderJoins(r rel) (rel, error) { return o.joins(r), nil }
+
+func (o *optimizer) joins(r rel) rel {
+	if f, ok := r.(*filterRel); ok { // a filter above a join tree stays there
+		return f.with([]rel{o.joins(f.in)})
+	}
+	j, ok := r.(*joinRel)
+	if !ok || j.kind != Inner {
+		kids := r.kids()
+		if len(kids) == 0 {
+			return r
+		}
+		next := make([]rel, len(kids))
+		for i, k := range kids {
+			next[i] = o.joins(k)
+		}
+		r = r.with(next)
+		if j, ok := r.(*joinRel); ok {
+			return o.sides(j)
+		}
+		return r
+	}
+	var leaves []rel
+	var conds []expr.Expr
+	var flatten func(rel)
+	flatten = func(r rel) {
+		if j, ok := r.(*joinRel); ok && j.kind == Inner {
+			flatten(j.l)
+			flatten(j.r)
+			conds = append(conds, j.conds...)
+			return
+		}
+		leaves = append(leaves, o.joins(r))
+	}
+	flatten(j)
+	g := o.graph(leaves, conds)
+	if len(leaves) <= maxExact {
+		return g.exact()
+	}
+	return g.greedy()
+}
+
+// sides swaps a left join whose right side is much the larger to a right join, so that the smaller side is built.
+func (o *optimizer) sides(j *joinRel) rel {
+	if j.kind != Left && j.kind != Full && j.kind != Right {
+		return j
+	}
+	l, r := o.estimate(j.l), o.estimate(j.r)
+	if l*2 < r {
+		c := *j
+		c.l, c.r = j.r, j.l
+		c.kind = map[JoinKind]JoinKind{Left: Right, Right: Left, Full: Full}[j.kind]
+		return &c
+	}
+	return j
+}
+
+// graph is a set of relations and the predicates between them.
+type graph struct {
+	o      *optimizer
+	leaves []rel
+	rows   []float64
+	conds  []edge
+}
+
+// edge is a predicate with the relations it needs. Equalities between two of them have a selectivity from the sizes of the tables.
+type edge struct {
+	cond  expr.Expr
+	needs uint64
+	eq    bool
+	sel   float64
+}
+
+// plan is a join order for a set of relations.
+type order struct {
+	set  uint64
+	l, r *order
+	leaf int
+	rows float64
+	cost float64
+}
+
+func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
+	g := &graph{o: o, leaves: leaves}
+	owner := map[int]int{}
+	for i, l := range leaves {
+		g.rows = append(g.rows, max(o.estimate(l), 1))
+		for _, id := range l.out() {
+			owner[id] = i
+		}
+	}
+	for _, c := range conds {
+		e := edge{cond: c, sel: 0.3}
+		for _, id := range expr.Columns(c) {
+			if i, ok := owner[id]; ok {
+				e.needs |= 1 << (i & 63)
+			}
+		}
+		if eq, ok := c.(*expr.Compare); ok && (eq.Op == expr.Eq || eq.Op == expr.NotDistinct) && bits.OnesCount64(e.needs) == 2 {
+			e.eq = true
+			e.sel = 1 / max(1, o.distinct(eq.L, eq.R, leaves, owner))
+		}
+		g.conds = append(g.conds, e)
+	}
+	return g
+}
+
+// distinct guesses the number of distinct values of a join key: a foreign key has no more values than the table it refers to has rows, so it is
+// the smaller of the two tables.
+func (o *optimizer) distinct(l, r expr.Expr, leaves []rel, owner map[int]int) float64 {
+	n := math.Inf(1)
+	for _, e := range []expr.Expr{l, r} {
+		for _, id := range expr.Columns(e) {
+			if i, ok := owner[id]; ok {
+				n = min(n, o.base(leaves[i], id))
+			}
+		}
+	}
+	if math.IsInf(n, 1) {
+		return 10
+	}
+	return n
+}
+
+// base is the number of rows of the table that column id comes from, before any filter.
+func (o *optimizer) base(r rel, id int) float64 {
+	switch n := r.(type) {
+	case *scanRel:
+		return o.tableRows(n)
+	case *projectRel:
+		for i, c := range n.cols {
+			if c == id {
+				if ids := expr.Columns(n.list[i]); len(ids) == 1 {
+					return o.base(n.in, ids[0])
+				}
+			}
+		}
+	case *aggRel:
+		for i, c := range n.keyCols {
+			if c == id {
+				if ids := expr.Columns(n.keys[i]); len(ids) == 1 {
+					return min(o.base(n.in, ids[0]), o.estimate(n))
+				}
+			}
+		}
+	case *joinRel:
+		if slices.Contains(n.l.out(), id) {
+			return o.base(n.l, id)
+		}
+		return o.base(n.r, id)
+	case *filterRel, *sortRel, *limitRel, *windowRel, *unnestRel:
+		return o.base(r.kids()[0], id)
+	}
+	return o.estimate(r)
+}
+
+// between gives the selectivity of the predicates that a join of two sets can apply, and whether one is an equality.
+func (g *graph) between(a, b uint64) (float64, bool) {
+	sel, eq := 1.0, false
+	best := 1.0
+	for _, e := range g.conds {
+		if e.needs&^(a|b) != 0 || e.needs&a == 0 || e.needs&b == 0 {
+			continue
+		}
+		if e.eq {
+			// Several keys between the same tables are seldom independent: the strongest counts, the others a little.
+			eq = true
+			if e.sel < best {
+				best, sel = e.sel, sel*math.Sqrt(math.Sqrt(best))
+			} else {
+				sel *= math.Sqrt(math.Sqrt(e.sel))
+			}
+			continue
+		}
+		sel *= e.sel
+	}
+	return sel * best, eq
+}
+
+func (g *graph) join(a, b *order) *order {
+	sel, eq := g.between(a.set, b.set)
+	rows := max(a.rows*b.rows*sel, 1)
+	if b.rows > a.rows {
+		a, b = b, a
+	}
+	cost := a.cost + b.cost + rows + a.rows + 2*b.rows // probe, build, output
+	if !eq {
+		cost += a.rows * b.rows // nested loop
+	}
+	return &order{set: a.set | b.set, l: a, r: b, leaf: -1, rows: rows, cost: cost}
+}
+
+func (g *graph) leafOrders() []*order {
+	out := make([]*order, len(g.leaves))
+	for i := range g.leaves {
+		out[i] = &order{set: 1 << i, leaf: i, rows: g.rows[i]}
+	}
+	return out
+}
+
+// exact tries all trees over subsets (DPsub).
+func (g *graph) exact() rel {
+	n := len(g.leaves)
+	best := make([]*order, 1<<n)
+	for i, l := range g.leafOrders() {
+		best[1<<i] = l
+	}
+	for set := uint64(1); set < 1<<n; set++ {
+		if bits.OnesCount64(set) < 2 {
+			continue
+		}
+		low := set & -set
+		for part := (set - 1) & set; part > 0; part = (part - 1) & set {
+			if part&low == 0 { // each pair once
+				continue
+			}
+			c := g.join(best[part], best[set&^part])
+			if best[set] == nil || c.cost < best[set].cost {
+				best[set] = c
+			}
+		}
+	}
+	return g.build(best[1<<n-1])
+}
+
+// greedy joins the pair with the cheapest result again and again. With more relations than bits in a word it keeps the written order.
+func (g *graph) greedy() rel {
+	if len(g.leaves) > 63 {
+		r := g.leaves[0]
+		for _, l := range g.leaves[1:] {
+			r = &joinRel{kind: Inner, l: r, r: l}
+		}
+		var conds []expr.Expr
+		for _, e := range g.conds {
+			conds = append(conds, e.cond)
+		}
+		return g.o.push(above(r, conds), nil)
+	}
+	parts := g.leafOrders()
+	for len(parts) > 1 {
+		var best *order
+		var x, y int
+		for i := range parts {
+			for k := i + 1; k < len(parts); k++ {
+				c := g.join(parts[i], parts[k])
+				if best == nil || c.cost-parts[i].cost-parts[k].cost < best.cost-parts[x].cost-parts[y].cost {
+					best, x, y = c, i, k
+				}
+			}
+		}
+		parts[x] = best
+		parts = slices.Delete(parts, y, y+1)
+	}
+	return g.build(parts[0])
+}
+
+// build makes the joins of an order; each predicate goes to the lowest join that has its columns.
+func (g *graph) build(p *order) rel {
+	if p.leaf >= 0 {
+		var conds []expr.Expr
+		for _, e := range g.conds {
+			if e.needs != 0 && e.needs&^p.set == 0 {
+				conds = append(conds, e.cond)
+			}
+		}
+		return above(g.leaves[p.leaf], conds)
+	}
+	j := &joinRel{kind: Inner, l: g.build(p.l), r: g.build(p.r)}
+	for _, e := range g.conds {
+		if e.needs&^p.set == 0 && e.needs&^p.l.set != 0 && e.needs&^p.r.set != 0 || e.needs == 0 && bits.OnesCount64(p.set) == len(g.leaves) {
+			j.conds = append(j.conds, e.cond)
+		}
+	}
+	return j
+}
+
+// defaultRows is assumed of tables without statistics.
+const defaultRows = 10000
+
+// tableRows is the number of rows of a scan before its filter.
+func (o *optimizer) tableRows(s *scanRel) float64 {
+	key := s.table.FullName() + "@" + strconv.FormatInt(s.snap.ID, 10)
+	if n, ok := o.rows[key]; ok {
+		return n
+	}
+	n := float64(defaultRows)
+	switch {
+	case !s.snap.Present:
+		n = 0
+	case o.env.Stats != nil:
+		if rows, ok := o.env.Stats(o.ctx, &Scan{Table: s.table, Snapshot: s.snap, Limit: -1}); ok {
+			n = float64(rows)
+			break
+		}
+		fallthrough
+	default:
+		if m := s.table.Metadata.SnapshotByID(s.snap.ID); m != nil && m.Summary != nil {
+			if rows, err := strconv.ParseFloat(m.Summary.Properties["total-records"], 64); err == nil {
+				n = rows
+			}
+		}
+	}
+	o.rows[key] = n
+	return n
+}
+
+// estimate guesses the rows that a tree gives.
+func (o *optimizer) estimate(r rel) float64 {
+	switch n := r.(type) {
+	case *scanRel:
+		return max(o.tableRows(n)*selectivity(n.conds), 1)
+	case *valuesRel:
+		return float64(len(n.rows))
+	case *filterRel:
+		return max(o.estimate(n.in)*selectivity(n.conds), 1)
+	case *aggRel:
+		if len(n.keys) == 0 {
+			return 1
+		}
+		in := o.estimate(n.in)
+		groups := 1.0
+		for _, k := range n.keys {
+			d := 100.0
+			if ids := expr.Columns(k); len(ids) == 1 {
+				if _, ok := k.(*expr.Column); ok {
+					d = o.base(n.in, ids[0])
+				}
+			}
+			groups *= d
+		}
+		return max(min(groups, in*0.5), 1)
+	case *joinRel:
+		l, rr := o.estimate(n.l), o.estimate(n.r)
+		switch n.kind {
+		case Semi, Anti, NullAwareAnti:
+			return max(l*0.5, 1)
+		case Mark, Single:
+			return l
+		}
+		g := o.graph([]rel{n.l, n.r}, n.conds)
+		sel, _ := g.between(1, 2)
+		rows := max(l*rr*sel, 1)
+		switch n.kind {
+		case Left:
+			rows = max(rows, l)
+		case Right:
+			rows = max(rows, rr)
+		case Full:
+			rows = max(rows, l, rr)
+		}
+		return rows
+	case *limitRel:
+		if n.count >= 0 {
+			return min(float64(n.count), o.estimate(n.in))
+		}
+		return o.estimate(n.in)
+	case *sortRel:
+		if n.limit >= 0 {
+			return min(float64(n.limit), o.estimate(n.in))
+		}
+		return o.estimate(n.in)
+	case *unionRel:
+		sum := 0.0
+		for _, k := range n.ins {
+			sum += o.estimate(k)
+		}
+		return sum
+	case *unnestRel:
+		return o.estimate(n.in) * 5
+	case *spoolRel:
+		return o.estimate(n.sp.in)
+	case *oneRowRel:
+		return 1
+	}
+	if kids := r.kids(); len(kids) > 0 {
+		return o.estimate(kids[0])
+	}
+	return 1
+}
+
+// selectivity guesses the share of rows that pass; several predicates on the same table are not fully independent.
+func selectivity(conds []expr.Expr) float64 {
+	s := 1.0
+	for _, c := range conds {
+		s *= share(c)
+	}
+	return s
+}
+
+func share(c expr.Expr) float64 {
+	switch n := c.(type) {
+	case *expr.Compare:
+		switch n.Op {
+		case expr.Eq, expr.NotDistinct:
+			return 0.05
+		case expr.Ne, expr.Distinct:
+			return 0.9
+		}
+		return 0.4
+	case *expr.In:
+		s := min(0.05*float64(len(n.List)), 0.5)
+		if n.Negated {
+			return 1 - s
+		}
+		return s
+	case *expr.Like:
+		if n.Negated {
+			return 0.9
+		}
+		return 0.1
+	case *expr.IsNull:
+		if n.Negated {
+			return 0.95
+		}
+		return 0.05
+	case *expr.And:
+		return selectivity(n.Args)
+	case *expr.Or:
+		s := 0.0
+		for _, a := range n.Args {
+			s += share(a)
+		}
+		return min(s, 0.9)
+	case *expr.Not:
+		return max(1-share(n.Arg), 0.1)
+	}
+	return 0.3
+}
