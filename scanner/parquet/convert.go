@@ -174,10 +174,11 @@ func decimalConversion(n *Node, want vector.Type, c conversion) (conversion, err
 
 func timeConversion(n *Node, want vector.Type, c conversion) (conversion, error) {
 	l := n.Logical
-	if l.Kind != Time {
-		return c, mismatch(n, want)
-	}
 	switch {
+	case n.Physical == Int64 && l.Kind == None:
+		// Written without annotation: the table says what the numbers are.
+	case l.Kind != Time:
+		return c, mismatch(n, want)
 	case n.Physical == Int32 && l.Unit == Millis:
 		c.op, c.factor = opWiden, 1000
 	case n.Physical == Int64 && l.Unit == Micros:
@@ -203,6 +204,8 @@ func timestampConversion(n *Node, want vector.Type, c conversion) (conversion, e
 		if nanos {
 			c.factor = nanosPerDay
 		}
+	case n.Physical == Int64 && l.Kind == None:
+		// Written without annotation: the table says what the numbers are, in the unit of its type.
 	case n.Physical != Int64 || l.Kind != Timestamp:
 		return c, mismatch(n, want)
 	case l.Unit == Millis:

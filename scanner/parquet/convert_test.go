@@ -70,7 +70,10 @@ func TestConversions(t *testing.T) {
 		{stamp(1), le64(7), nanos, int64(7_000_000)},
 		{stamp(3), le64(-1), vector.Of(vector.Timestamp), int64(-1)},
 		{stamp(3), le64(-1), nanos, int64(-1)},
-		{i64(-1), le64(7), vector.Of(vector.Timestamp), nil},
+		{i64(-1), le64(7), vector.Of(vector.Timestamp), int64(7)},
+		{i64(-1), le64(7), nanos, int64(7)},
+		{i64(-1), le64(7), vector.Of(vector.Time), int64(7)},
+		{i64(18), le64(7), vector.Of(vector.Time), nil},
 		{dec(Int32, 0, 9, 2), le32(-123), vector.DecimalOf(9, 2), int64(-123)},
 		{dec(Int32, 0, 9, 2), le32(-123), vector.DecimalOf(38, 2), int128(-123)},
 		{dec(Int64, 0, 18, 2), le64(-123), vector.DecimalOf(18, 2), int64(-123)},
@@ -139,4 +142,31 @@ func TestAbsentColumnsGiveTheirDefault(t *testing.T) {
 	require.Equal(t, "a default that is not inline", got[0][2])
 	require.Nil(t, got[1][0])
 	require.Equal(t, []vector.Value{int64(7), int64(8), int64(9)}, got[2])
+}
+
+func TestFixedDecimalsOfEveryWidth(t *testing.T) {
+	for width := 1; width <= 16; width++ {
+		const n = 20
+		b := make([]byte, n*width)
+		for i := range b {
+			b[i] = byte(i*i*37 + i*11)
+		}
+		long := make([]vector.Int128, n)
+		want := make([]vector.Int128, n)
+		for i := range want {
+			var ok bool
+			want[i], ok = bigEndian128(b[i*width : i*width+width])
+			require.True(t, ok)
+		}
+		if width > 8 {
+			fixedInt128(b, width, long)
+			require.Equal(t, want, long, "width %d", width)
+			continue
+		}
+		short := make([]int64, n)
+		fixedInt64(b, width, short)
+		for i := range short {
+			require.Equal(t, int64(want[i].LowBits()), short[i], "width %d", width)
+		}
+	}
 }

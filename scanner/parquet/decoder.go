@@ -148,6 +148,13 @@ func readInt64(d *decoder, dst []int64) ([]int64, error) {
 			err = int96(c.factor, b, dst)
 		}
 	case opBigEndian:
+		if w := d.vals.width; d.vals.physical == FixedLenByteArray && w <= 8 {
+			var b []byte
+			if b, err = d.vals.readFixed(len(dst)); err == nil {
+				fixedInt64(b, w, dst)
+			}
+			break
+		}
 		err = d.eachBytes(len(dst), func(i int, b []byte) bool {
 			x, ok := bigEndian128(b)
 			dst[i] = int64(x.LowBits())
@@ -278,6 +285,34 @@ func bigEndian128(b []byte) (x vector.Int128, ok bool) {
 	return decimal128.New(int64(hi), lo), true
 }
 
+// fixedInt64 reads big-endian numbers of width bytes, at most 8: a word that ends where the number ends, without what stands before it.
+func fixedInt64(b []byte, width int, dst []int64) {
+	shift := uint(64 - 8*width)
+	for i := range dst {
+		end := i*width + width
+		if end < 8 {
+			x, _ := bigEndian128(b[end-width : end])
+			dst[i] = int64(x.LowBits())
+			continue
+		}
+		dst[i] = int64(binary.BigEndian.Uint64(b[end-8:])<<shift) >> shift
+	}
+}
+
+// fixedInt128 is fixedInt64 for widths of 9 to 16.
+func fixedInt128(b []byte, width int, dst []vector.Int128) {
+	shift := uint(128 - 8*width)
+	for i := range dst {
+		end := i*width + width
+		if end < 16 {
+			dst[i], _ = bigEndian128(b[end-width : end])
+			continue
+		}
+		p := b[end-16 : end]
+		dst[i] = decimal128.New(int64(binary.BigEndian.Uint64(p)<<shift)>>shift, binary.BigEndian.Uint64(p[8:]))
+	}
+}
+
 // eachBytes calls f for the next n values of a byte-array or fixed column; false from f means that the value does not fit.
 func (d *decoder) eachBytes(n int, f func(i int, b []byte) bool) error {
 	bad := func() error { return fault.New(fault.Corrupt, "decimal does not fit the wanted type") }
@@ -332,15 +367,12 @@ func readInt128(d *decoder, dst []vector.Int128) ([]vector.Int128, error) {
 		for i, x := range src {
 			dst[i] = decimal128.FromI64(x)
 		}
-	case d.vals.physical == FixedLenByteArray && d.vals.width == 16:
+	case d.vals.physical == FixedLenByteArray && d.vals.width > 8 && d.vals.width <= 16:
 		b, err := d.vals.readFixed(len(dst))
 		if err != nil {
 			return nil, err
 		}
-		for i := range dst {
-			p := b[16*i : 16*i+16]
-			dst[i] = decimal128.New(int64(binary.BigEndian.Uint64(p)), binary.BigEndian.Uint64(p[8:]))
-		}
+		fixedInt128(b, d.vals.width, dst)
 	default:
 		err := d.eachBytes(len(dst), func(i int, b []byte) (ok bool) {
 			dst[i], ok = bigEndian128(b)
