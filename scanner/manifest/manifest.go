@@ -190,7 +190,8 @@ var (
 		{ID: 128, Name: "upper_bounds", Type: mapType(129, 130, vector.Varbinary)},
 		field(131, "key_metadata", vector.Varbinary),
 		{ID: 132, Name: "split_offsets", Type: listType(133, vector.BigInt)},
-		{ID: 135, Name: "equality_ids", Type: listType(136, vector.Integer)},
+		// The specification says int; PyIceberg writes long.
+		{ID: 135, Name: "equality_ids", Type: listType(136, vector.BigInt)},
 		field(140, "sort_order_id", vector.Integer), field(142, "first_row_id", vector.BigInt),
 		field(143, "referenced_data_file", vector.Varchar), field(144, "content_offset", vector.BigInt),
 		field(145, "content_size_in_bytes", vector.BigInt),
@@ -367,7 +368,7 @@ func (b *builder) batch(n int, v []*vector.Vector) error {
 		b.splitEnds = append(b.splitEnds, uint32(len(b.splits)))
 		if s := c[12]; !s.IsNull(i) {
 			for k := s.Offsets[i]; k < s.Offsets[i+1]; k++ {
-				b.eqs = append(b.eqs, int64(integer(s.Children[0], int(k), 0)))
+				b.eqs = append(b.eqs, long(s.Children[0], int(k), 0))
 			}
 		}
 		b.eqEnds = append(b.eqEnds, uint32(len(b.eqs)))

@@ -1,0 +1,177 @@
+// Package assemble builds a server and all it stands on from a configuration, in one visible order.
+//
+// It holds no logic of its own. What it returns is safe for concurrent use once assembled.
+package assemble
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+
+	"github.com/skua-db/skua/cache"
+	"github.com/skua-db/skua/catalog"
+	"github.com/skua-db/skua/catalog/hadoop"
+	"github.com/skua-db/skua/catalog/registered"
+	"github.com/skua-db/skua/cmd/flightsql/version"
+	"github.com/skua-db/skua/config"
+	"github.com/skua-db/skua/encryption/seal"
+	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/memory"
+	"github.com/skua-db/skua/scanner"
+	"github.com/skua-db/skua/server"
+	"github.com/skua-db/skua/storage"
+)
+
+// Stack is a server with what it stands on.
+type Stack struct {
+	Server *server.Server
+	Pool   *memory.Pool
+	close  []func()
+}
+
+// Close stops the server, then frees what it used, last made first.
+func (s *Stack) Close() {
+	s.Server.Close()
+	for i := len(s.close) - 1; i >= 0; i-- {
+		s.close[i]()
+	}
+}
+
+// heapHeadroom is the share of the process's memory that the pool may promise; the rest is for what Go keeps around it.
+const heapHeadroom = 0.9
+
+// Build assembles a server. A catalog that cannot be opened is an error: it would only fail later, and quieter.
+func Build(ctx context.Context, c *config.Config, log *zap.Logger) (*Stack, error) {
+	total := c.Limits.Memory.Of(config.MachineMemory())
+	debug.SetMemoryLimit(int64(float64(total) / heapHeadroom))
+	pool := memory.NewPool("limits.memory", total)
+	s := &Stack{Pool: pool}
+	budget := cache.NewBudget(pool, c.Caches.Memory.Of(total))
+	s.close = append(s.close, budget.Close)
+	scan := scanner.New(scanner.Options{Budget: budget, Workers: c.QueryWorkers()})
+	catalogs, err := openCatalogs(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	auth, err := authenticator(c)
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := sealer(c)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := transport(c)
+	if err != nil {
+		return nil, err
+	}
+	s.Server, err = server.New(server.Options{
+		Catalogs: catalogs, DefaultCatalog: c.Default.Catalog, DefaultSchema: c.Default.Schema,
+		Scanner: scan, Pool: pool, Workers: c.QueryWorkers(), QueryMemory: c.Limits.Query.Memory.Of(total),
+		QueryTime: c.Limits.Query.Time, SpillDir: c.Limits.Spill.Dir,
+		Auth: auth, Sealer: sealer, TLS: transport, Version: version.String(), Log: log,
+	})
+	return s, err
+}
+
+func openCatalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) {
+	var out []catalog.Catalog
+	for _, name := range c.CatalogNames() {
+		cc := c.Catalogs[name]
+		mapping := catalog.NewLocationMapping(cc.LocationMapping)
+		prefixes := append([]string(nil), cc.AllowedPrefixes...)
+		for _, to := range cc.LocationMapping {
+			prefixes = append(prefixes, to)
+		}
+		var cat catalog.Catalog
+		var err error
+		switch cc.Type {
+		case "hadoop":
+			cat, err = hadoop.New(ctx, hadoop.Options{
+				Name: name, Warehouse: cc.Properties["warehouse"], Store: storage.Local{}, Prefixes: prefixes, Locations: mapping,
+			})
+		case "registered":
+			cat, err = registered.New(registered.Options{
+				Name: name, Tables: cc.Tables, Store: storage.Local{}, Prefixes: prefixes, Locations: mapping,
+			})
+		default:
+			err = fault.New(fault.Invalid, "catalog %s: type %q is not known", name, cc.Type)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, cat)
+	}
+	return out, nil
+}
+
+func authenticator(c *config.Config) (*server.Authenticator, error) {
+	opt := server.AuthOptions{Anonymous: c.Auth.Anonymous, UsersFile: c.Auth.UsersFile, Tokens: map[string]string{}}
+	for _, t := range c.Auth.Tokens {
+		opt.Tokens[t.Secret] = t.Name
+	}
+	return server.NewAuthenticator(opt)
+}
+
+func sealer(c *config.Config) (*seal.Sealer, error) {
+	if len(c.Auth.TicketKeys) == 0 {
+		return seal.Random()
+	}
+	keys := make([]seal.Key, len(c.Auth.TicketKeys))
+	for i, k := range c.Auth.TicketKeys {
+		keys[i] = seal.Key{ID: k.ID, Secret: []byte(k.Secret)}
+	}
+	return seal.New(keys...)
+}
+
+func transport(c *config.Config) (*tls.Config, error) {
+	if c.TLS.CertFile == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "tls")
+	}
+	t := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}
+	if c.TLS.MinVersion == "1.3" {
+		t.MinVersion = tls.VersionTLS13
+	}
+	return t, nil
+}
+
+// Logger makes the log that the configuration describes, on standard error.
+func Logger(l config.Log) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(l.Level)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "observability.log.level")
+	}
+	human := l.Format == "text" || l.Format == "auto" && term.IsTerminal(int(os.Stderr.Fd()))
+	var encoder zapcore.Encoder
+	if human {
+		ec := zap.NewDevelopmentEncoderConfig()
+		ec.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		encoder = zapcore.NewConsoleEncoder(ec)
+	} else {
+		encoder = zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)), nil
+}
+
+// Listen opens the Flight port.
+func Listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		if strings.Contains(err.Error(), "address already in use") {
+			return nil, fault.New(fault.Unavailable, "%s is in use by another process; choose another with --listen", address)
+		}
+		return nil, fault.Wrap(fault.Unavailable, err, "listen.flight")
+	}
+	return l, nil
+}

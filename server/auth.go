@@ -1,0 +1,272 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/crypto/bcrypt"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/skua-db/skua/encryption/seal"
+	"github.com/skua-db/skua/fault"
+)
+
+// anonymous is the principal of callers that need not say who they are.
+const anonymous = "anonymous"
+
+const tokenLife = 12 * time.Hour
+
+// Authenticator knows the users and tokens. It is safe for concurrent use.
+type Authenticator struct {
+	anonymous bool
+	users     map[string]string // name -> bcrypt or argon2id hash
+	tokens    map[[sha256.Size]byte]string
+	verified  *lru.Cache[[sha256.Size]byte, string] // proven name+password pairs, since clients send them on every call
+}
+
+// AuthOptions configures an Authenticator.
+type AuthOptions struct {
+	// Anonymous lets callers without credentials in.
+	Anonymous bool
+	// UsersFile has lines name:hash, the hash by bcrypt or argon2id; empty for none.
+	UsersFile string
+	// Tokens maps a static bearer token to the name of its principal.
+	Tokens map[string]string
+}
+
+const verifiedPairs = 4096
+
+// NewAuthenticator reads the users file. A line that cannot be understood is fault.Invalid naming file and line.
+func NewAuthenticator(opt AuthOptions) (*Authenticator, error) {
+	a := &Authenticator{anonymous: opt.Anonymous, users: map[string]string{}, tokens: map[[sha256.Size]byte]string{}}
+	for token, name := range opt.Tokens {
+		a.tokens[sha256.Sum256([]byte(token))] = name
+	}
+	var err error
+	if a.verified, err = lru.New[[sha256.Size]byte, string](verifiedPairs); err != nil {
+		return nil, err
+	}
+	if opt.UsersFile == "" {
+		return a, nil
+	}
+	content, err := os.ReadFile(opt.UsersFile)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "users file")
+	}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, hash, ok := strings.Cut(line, ":")
+		if !ok || name == "" || !strings.HasPrefix(hash, "$2") && !strings.HasPrefix(hash, "$argon2id$") {
+			return nil, fault.New(fault.Invalid, "users file %s line %d is not of the form name:hash with a bcrypt or argon2id hash", opt.UsersFile, n)
+		}
+		a.users[name] = hash
+	}
+	return a, lines.Err()
+}
+
+// checkPassword tells whether the pair is right, in time that does not tell whether the name exists.
+func (a *Authenticator) checkPassword(name, password string) bool {
+	pair := sha256.Sum256([]byte(name + "\x00" + password))
+	if known, ok := a.verified.Get(pair); ok && known == name {
+		return true
+	}
+	hash, exists := a.users[name]
+	if !exists {
+		for _, other := range a.users {
+			hash = other
+			break
+		}
+	}
+	if !checkHash(hash, password) || !exists {
+		return false
+	}
+	a.verified.Add(pair, name)
+	return true
+}
+
+func checkHash(hash, password string) bool {
+	if strings.HasPrefix(hash, "$argon2id$") {
+		return checkArgon2(hash, password)
+	}
+	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
+}
+
+// checkArgon2 checks the PHC string form $argon2id$v=19$m=..,t=..,p=..$salt$hash.
+func checkArgon2(phc, password string) bool {
+	parts := strings.Split(phc, "$")
+	if len(parts) != 6 {
+		return false
+	}
+	var m, t, p uint64
+	for _, kv := range strings.Split(parts[3], ",") {
+		k, v, _ := strings.Cut(kv, "=")
+		var n uint64
+		if json.Unmarshal([]byte(v), &n) != nil {
+			return false
+		}
+		switch k {
+		case "m":
+			m = n
+		case "t":
+			t = n
+		case "p":
+			p = n
+		}
+	}
+	salt, err1 := base64.RawStdEncoding.DecodeString(parts[4])
+	want, err2 := base64.RawStdEncoding.DecodeString(parts[5])
+	if err1 != nil || err2 != nil || m == 0 || m > 1<<21 || t == 0 || t > 64 || p == 0 || p > 64 || len(want) < 16 || len(want) > 128 {
+		return false
+	}
+	got := argon2.IDKey([]byte(password), salt, uint32(t), uint32(m), uint8(p), uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1
+}
+
+// bearer is what a token of ours holds, sealed.
+type bearer struct {
+	Kind      string `json:"k"`
+	Principal string `json:"p"`
+	Session   string `json:"s"`
+	Expiry    int64  `json:"e"` // Unix seconds
+}
+
+const bearerKind = "bearer"
+
+func newBearer(sealer *seal.Sealer, principal string) (token, sessionID string) {
+	sessionID = uuid.NewString()
+	b, _ := json.Marshal(bearer{bearerKind, principal, sessionID, time.Now().Add(tokenLife).Unix()}) // plain strings always marshal
+	return base64.RawURLEncoding.EncodeToString(sealer.Seal(b)), sessionID
+}
+
+func openBearer(sealer *seal.Sealer, token string) (bearer, error) {
+	var b bearer
+	blob, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return b, fault.New(fault.Unauthenticated, "bearer token is not known")
+	}
+	plain, err := sealer.Open(blob)
+	if err != nil || json.Unmarshal(plain, &b) != nil || b.Kind != bearerKind {
+		return b, fault.New(fault.Unauthenticated, "bearer token is not known")
+	}
+	if time.Now().Unix() > b.Expiry {
+		return b, fault.New(fault.Unauthenticated, "bearer token has expired; log in again")
+	}
+	return b, nil
+}
+
+// identify finds who calls and their session. Basic and Bearer are taken on every call, Handshake or not: JDBC shakes
+// hands with either, ADBC sends Basic each time.
+func (s *Server) identify(ctx context.Context, method string, setHeader func(metadata.MD) error) (context.Context, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	c := caller{}
+	sessionID := cookieSession(md)
+	scheme, credentials, _ := strings.Cut(strings.TrimSpace(first(md, "authorization")), " ")
+	switch {
+	case scheme == "":
+		if !s.opt.Auth.anonymous {
+			return ctx, fault.New(fault.Unauthenticated, "this server needs a user name and password, or a bearer token")
+		}
+		c.principal = anonymous
+	case strings.EqualFold(scheme, "basic"):
+		name, err := s.basic(credentials)
+		if err != nil {
+			return ctx, err
+		}
+		c.principal = name
+	case strings.EqualFold(scheme, "bearer"):
+		principal, session, err := s.bearer(strings.TrimSpace(credentials))
+		if err != nil {
+			return ctx, err
+		}
+		c.principal = principal
+		if session != "" {
+			sessionID = session
+		}
+	default:
+		return ctx, fault.New(fault.Unauthenticated, "authorization scheme %q is not known; use Basic or Bearer", scheme)
+	}
+	if strings.HasSuffix(method, "/Handshake") {
+		token, id := newBearer(s.opt.Sealer, c.principal)
+		sessionID = id
+		if err := setHeader(metadata.Pairs("authorization", "Bearer "+token)); err != nil {
+			return ctx, err
+		}
+	}
+	if sessionID == "" {
+		sessionID = "peer " + peerAddress(ctx)
+	}
+	c.session = s.sessions.get(c.principal, sessionID)
+	return context.WithValue(ctx, callerKey{}, c), nil
+}
+
+// basic checks name and password. The user name "token" carries a bearer token in the password box, for tools
+// that have two boxes and no third.
+func (s *Server) basic(credentials string) (string, error) {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credentials))
+	if err != nil {
+		if raw, err = base64.RawStdEncoding.DecodeString(strings.TrimSpace(credentials)); err != nil {
+			return "", fault.New(fault.Unauthenticated, "the Basic credentials are not valid base64")
+		}
+	}
+	name, password, _ := strings.Cut(string(raw), ":")
+	if name == "token" {
+		principal, _, err := s.bearer(password)
+		return principal, err
+	}
+	if s.opt.Auth.checkPassword(name, password) {
+		return name, nil
+	}
+	if s.opt.Auth.anonymous && len(s.opt.Auth.users) == 0 {
+		return anonymous, nil // a demo server takes whatever a tool insists on sending
+	}
+	return "", fault.New(fault.Unauthenticated, "user name or password is wrong")
+}
+
+func (s *Server) bearer(token string) (principal, session string, err error) {
+	if name, ok := s.opt.Auth.tokens[sha256.Sum256([]byte(token))]; ok {
+		return name, "", nil
+	}
+	b, err := openBearer(s.opt.Sealer, token)
+	return b.Principal, b.Session, err
+}
+
+// Handshake answers with a token in the response header, which the interceptor has set.
+func (s *Server) Handshake(stream flight.FlightService_HandshakeServer) error {
+	return stream.SendHeader(nil)
+}
+
+func first(md metadata.MD, key string) string {
+	if v := md.Get(key); len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+func peerAddress(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	if a, ok := p.Addr.(*net.TCPAddr); ok {
+		return a.String()
+	}
+	return p.Addr.String()
+}

@@ -1,0 +1,169 @@
+// Package server is Flight SQL at the edge: it knows who calls, turns commands into plans and results into streams of
+// Arrow batches, and errors into gRPC codes.
+//
+// It knows no file format and evaluates nothing. All state that a client depends on lies in sealed handles, so that any
+// server with the same keys answers them; sessions and running queries are kept for convenience only. A Server is safe
+// for concurrent use.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/skua-db/skua/catalog"
+	"github.com/skua-db/skua/encryption/seal"
+	"github.com/skua-db/skua/memory"
+	"github.com/skua-db/skua/plan"
+	"github.com/skua-db/skua/scanner"
+)
+
+// Options is all a server needs. Zero values of limits mean the defaults named.
+type Options struct {
+	Catalogs []catalog.Catalog
+	// DefaultCatalog and DefaultSchema are where a session begins; empty: the first catalog, no schema.
+	DefaultCatalog, DefaultSchema string
+
+	Scanner *scanner.Scanner
+	Pool    *memory.Pool
+	Workers int // threads a query may use; default GOMAXPROCS
+	// QueryMemory limits one query in bytes; 0 leaves it to Pool.
+	QueryMemory int64
+	// QueryTime ends a statement after so long; 0 never.
+	QueryTime time.Duration
+	SpillDir  string
+
+	Auth   *Authenticator
+	Sealer *seal.Sealer
+	TLS    *tls.Config // nil: plaintext
+	// HandleLife is how long handles and tickets stay valid; default 24 h.
+	HandleLife time.Duration
+	Version    string
+	Log        *zap.Logger
+}
+
+// Server answers Flight SQL.
+type Server struct {
+	flight.BaseFlightServer
+	opt      Options
+	catalogs map[string]catalog.Catalog
+	names    []string
+	sessions *sessions
+	running  *running
+	planned  *lru.Cache[string, *plan.Prepared] // by ticket: DoGet reuses what GetFlightInfo planned
+	sqlInfo  map[uint32]any
+	grpc     *grpc.Server
+	stop     context.CancelFunc
+	ctx      context.Context
+	started  sync.WaitGroup
+}
+
+const (
+	maxReceiveBytes     = 16 << 20
+	maxHeaderBytes      = 64 << 10
+	maxStreams          = 1000
+	plannedStatements   = 512
+	defaultHandleLife   = 24 * time.Hour
+	keepaliveMinTime    = 10 * time.Second
+	keepaliveEvery      = 30 * time.Second
+	keepaliveTimeout    = 20 * time.Second
+	gracefulStopTimeout = 10 * time.Second
+)
+
+// New makes a server. It fails with fault.Invalid when the options contradict each other.
+func New(opt Options) (*Server, error) {
+	if opt.Workers <= 0 {
+		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opt.HandleLife <= 0 {
+		opt.HandleLife = defaultHandleLife
+	}
+	if opt.Log == nil {
+		opt.Log = zap.NewNop()
+	}
+	s := &Server{opt: opt, catalogs: map[string]catalog.Catalog{}, sessions: newSessions(), running: newRunning()}
+	for _, c := range opt.Catalogs {
+		s.catalogs[c.Name()] = c
+		s.names = append(s.names, c.Name())
+	}
+	if s.opt.DefaultCatalog == "" && len(s.names) > 0 {
+		s.opt.DefaultCatalog = s.names[0]
+	}
+	var err error
+	if s.planned, err = lru.New[string, *plan.Prepared](plannedStatements); err != nil {
+		return nil, err
+	}
+	s.sqlInfo = sqlInfo(opt.Version)
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxReceiveBytes),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveEvery, Timeout: keepaliveTimeout}),
+		// In the order of their work: a panic becomes an error, the call is logged, then the caller is known.
+		grpc.ChainUnaryInterceptor(s.recoverUnary, s.logUnary, s.authUnary),
+		grpc.ChainStreamInterceptor(s.recoverStream, s.logStream, s.authStream),
+	}
+	if opt.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(opt.TLS)))
+	}
+	s.grpc = grpc.NewServer(options...)
+	flight.RegisterFlightServiceServer(s.grpc, s)
+	return s, nil
+}
+
+// Names implements plan.Catalogs.
+func (s *Server) Names() []string { return s.names }
+
+// Catalog implements plan.Catalogs.
+func (s *Server) Catalog(name string) (catalog.Catalog, bool) {
+	c, ok := s.catalogs[name]
+	return c, ok
+}
+
+// Serve answers connections on l until Stop. It returns nil after a Stop.
+func (s *Server) Serve(l net.Listener) error {
+	s.started.Add(1)
+	defer s.started.Done()
+	err := s.grpc.Serve(l)
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Stop lets running calls finish for a while, then cancels them, and closes every connection.
+func (s *Server) Stop() {
+	done := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(done)
+	}()
+	t := time.NewTimer(gracefulStopTimeout)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+	s.Close()
+	<-done
+}
+
+// Close cancels what runs and closes every connection at once.
+func (s *Server) Close() {
+	s.stop()
+	s.grpc.Stop()
+	s.started.Wait()
+}

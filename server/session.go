@@ -1,0 +1,259 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	pb "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
+	"github.com/google/uuid"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/plan"
+)
+
+// sessionCookie names the session for clients that keep cookies.
+const sessionCookie = "arrow_flight_session_id"
+
+const (
+	sessionIdle = 12 * time.Hour
+	maxSessions = 100_000
+)
+
+// sessionOptions are the options a client may set, each with the check of its value.
+var sessionOptions = map[string]func(string) error{
+	"catalog": func(string) error { return nil },
+	"schema":  func(string) error { return nil },
+	"dialect": func(v string) error {
+		switch v {
+		case "trino", "spark", "duckdb":
+			return nil
+		}
+		return fault.New(fault.Invalid, "dialect %q is not known; use trino, spark or duckdb", v)
+	},
+	"time_zone": func(v string) error {
+		if _, err := time.LoadLocation(v); err != nil || v == "" {
+			return fault.New(fault.Invalid, "time zone %q is not known", v)
+		}
+		return nil
+	},
+}
+
+// session holds the options of one client.
+type session struct {
+	principal, id string
+
+	mu      sync.Mutex
+	options map[string]string
+	used    time.Time
+}
+
+func (s *session) option(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.options[key]
+}
+
+func (s *session) set(key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if value == "" {
+		delete(s.options, key)
+		return
+	}
+	s.options[key] = value
+}
+
+// sessions are kept by principal and id: nobody reaches another's by guessing an id.
+type sessions struct {
+	mu  sync.Mutex
+	all map[[2]string]*session
+}
+
+func newSessions() *sessions { return &sessions{all: map[[2]string]*session{}} }
+
+func (ss *sessions) get(principal, id string) *session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	key := [2]string{principal, id}
+	now := time.Now()
+	s, ok := ss.all[key]
+	if ok {
+		s.mu.Lock()
+		s.used = now
+		s.mu.Unlock()
+		return s
+	}
+	// A session without options is not worth keeping; set puts it into the map.
+	return &session{principal: principal, id: id, options: map[string]string{}, used: now}
+}
+
+// keep stores a session that has options now under an id, and drops idle ones when there are too many.
+func (ss *sessions) keep(s *session, id string) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if len(ss.all) >= maxSessions {
+		oldest := time.Now().Add(-sessionIdle)
+		for k, o := range ss.all {
+			o.mu.Lock()
+			idle := o.used.Before(oldest)
+			o.mu.Unlock()
+			if idle {
+				delete(ss.all, k)
+			}
+		}
+	}
+	ss.all[[2]string{s.principal, id}] = s
+}
+
+func (ss *sessions) drop(s *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for k, o := range ss.all {
+		if o == s {
+			delete(ss.all, k)
+		}
+	}
+}
+
+func cookieSession(md metadata.MD) string {
+	for _, line := range md.Get("cookie") {
+		cookies, err := http.ParseCookie(line)
+		if err != nil {
+			continue
+		}
+		for _, c := range cookies {
+			if c.Name == sessionCookie {
+				return c.Value
+			}
+		}
+	}
+	return ""
+}
+
+// setSessionOptions sets catalog, schema, dialect and time_zone. Every option is tried; those that fail are told one by
+// one, as the protocol wants it.
+func (s *Server) setSessionOptions(ctx context.Context, req *flight.SetSessionOptionsRequest, setHeader func(metadata.MD) error) (*flight.SetSessionOptionsResult, error) {
+	ses := callerOf(ctx).session
+	res := &flight.SetSessionOptionsResult{Errors: map[string]*flight.SetSessionOptionsResultError{}}
+	failed := func(key string, code pb.SetSessionOptionsResult_ErrorValue) {
+		res.Errors[key] = &flight.SetSessionOptionsResultError{Value: code}
+	}
+	for key, v := range req.GetSessionOptions() {
+		check, known := sessionOptions[key]
+		if !known {
+			failed(key, flight.SetSessionOptionsResultErrorInvalidName)
+			continue
+		}
+		text := ""
+		if v.GetOptionValue() != nil {
+			sv, ok := v.GetOptionValue().(*pb.SessionOptionValue_StringValue)
+			if !ok || check(sv.StringValue) != nil {
+				failed(key, flight.SetSessionOptionsResultErrorInvalidValue)
+				continue
+			}
+			text = sv.StringValue
+		}
+		if _, ok := s.catalogs[text]; key == "catalog" && text != "" && !ok {
+			failed(key, flight.SetSessionOptionsResultErrorInvalidValue)
+			continue
+		}
+		ses.set(key, text)
+	}
+	s.sessions.keep(ses, ses.id)
+	return res, s.sendCookie(ctx, ses, setHeader)
+}
+
+// sendCookie gives a client that keeps cookies a session of its own.
+func (s *Server) sendCookie(ctx context.Context, ses *session, setHeader func(metadata.MD) error) error {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if cookieSession(md) != "" {
+		return nil
+	}
+	id := uuid.NewString()
+	s.sessions.keep(ses, id)
+	c := http.Cookie{Name: sessionCookie, Value: id, Path: "/"}
+	return setHeader(metadata.Pairs("set-cookie", c.String()))
+}
+
+func (s *Server) getSessionOptions(ctx context.Context) *flight.GetSessionOptionsResult {
+	res := &flight.GetSessionOptionsResult{SessionOptions: map[string]*flight.SessionOptionValue{}}
+	for k, v := range s.sessionOf(ctx).named() {
+		res.SessionOptions[k] = &flight.SessionOptionValue{OptionValue: &pb.SessionOptionValue_StringValue{StringValue: v}}
+	}
+	return res
+}
+
+// sessionState is the part of a session that a statement depends on; it travels in handles.
+type sessionState struct {
+	Catalog string `json:"c,omitempty"`
+	Schema  string `json:"s,omitempty"`
+	Dialect string `json:"d,omitempty"`
+	Zone    string `json:"z,omitempty"`
+}
+
+// sessionOf gives the state of the caller's session with the server's defaults filled in.
+func (s *Server) sessionOf(ctx context.Context) sessionState {
+	ses := callerOf(ctx).session
+	st := sessionState{ses.option("catalog"), ses.option("schema"), ses.option("dialect"), ses.option("time_zone")}
+	// JDBC and others pass catalog and schema as headers on every call.
+	md, _ := metadata.FromIncomingContext(ctx)
+	for key, dst := range map[string]*string{"catalog": &st.Catalog, "schema": &st.Schema, "dialect": &st.Dialect} {
+		if v := first(md, key); *dst == "" && v != "" && sessionOptions[key](v) == nil {
+			*dst = v
+		}
+	}
+	if st.Catalog == "" {
+		st.Catalog = s.opt.DefaultCatalog
+		if st.Schema == "" {
+			st.Schema = s.opt.DefaultSchema
+		}
+	}
+	if st.Dialect == "" {
+		st.Dialect = "trino"
+	}
+	if st.Zone == "" {
+		st.Zone = "UTC"
+	}
+	return st
+}
+
+// named lists the state as session options.
+func (s sessionState) named() map[string]string {
+	return map[string]string{"catalog": s.Catalog, "schema": s.Schema, "dialect": s.Dialect, "time_zone": s.Zone}
+}
+
+// apply makes the change of the session that a USE or SET SESSION statement asks for.
+func (s *Server) apply(ses *session, set *plan.Setting) error {
+	changes := map[string]string{}
+	if set.Name == "" {
+		if set.Catalog != "" {
+			changes["catalog"] = set.Catalog
+		}
+		changes["schema"] = set.Schema
+	} else {
+		check, known := sessionOptions[set.Name]
+		if !known {
+			return fault.WithID(fault.Invalid, "INVALID_SESSION_PROPERTY", "session option %q does not exist; there are catalog, schema, dialect and time_zone", set.Name)
+		}
+		changes[set.Name] = set.Value
+		if set.Reset {
+			changes[set.Name] = ""
+		} else if err := check(set.Value); err != nil {
+			return err
+		}
+	}
+	for k, v := range changes {
+		ses.set(k, v)
+	}
+	s.sessions.keep(ses, ses.id)
+	return nil
+}
+
+func (s *Server) closeSession(ctx context.Context) *flight.CloseSessionResult {
+	s.sessions.drop(callerOf(ctx).session)
+	return &flight.CloseSessionResult{Status: flight.CloseSessionResultClosed}
+}

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	pb "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/skua-db/skua/exec"
+	"github.com/skua-db/skua/expr"
+	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/plan"
+	"github.com/skua-db/skua/profile"
+	"github.com/skua-db/skua/vector"
+)
+
+// statement is a SQL statement as text, as a ticket or as a prepared handle: the three differ only in how much of
+// the handle is filled.
+type statement struct {
+	s        *Server
+	h        *handle
+	blob     []byte // the sealed handle, when the client sent one
+	prepared *plan.Prepared
+	fields   []vector.Field
+}
+
+func (s *Server) newStatement(ctx context.Context, sql string, transaction []byte) (*statement, error) {
+	if err := noTransaction(ctx, transaction); err != nil {
+		return nil, err
+	}
+	return &statement{s: s, h: s.newHandle(ctx, sql)}, nil
+}
+
+func (s *Server) sealedStatement(ctx context.Context, blob []byte) (*statement, error) {
+	h, err := s.openHandle(ctx, blob)
+	if err != nil {
+		return nil, err
+	}
+	return &statement{s: s, h: h, blob: blob}, nil
+}
+
+func (st *statement) environment() (*plan.Environment, error) {
+	zone, err := time.LoadLocation(st.h.Session.Zone)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "time zone %q is not known", st.h.Session.Zone)
+	}
+	return &plan.Environment{
+		Catalogs: st.s, Catalog: st.h.Session.Catalog, Schema: st.h.Session.Schema, User: st.h.Principal,
+		Dialect: st.h.Session.Dialect, Zone: zone, Now: time.Now(), Snapshots: st.h.Pins, Session: st.h.Session.named(),
+	}, nil
+}
+
+// plan binds the statement, once a call; what GetFlightInfo planned is reused by the DoGet of its ticket.
+func (st *statement) plan(ctx context.Context) error {
+	if st.prepared != nil {
+		return nil
+	}
+	if st.blob != nil {
+		if p, ok := st.s.planned.Get(string(st.blob)); ok {
+			st.keep(p)
+			return nil
+		}
+	}
+	env, err := st.environment()
+	if err != nil {
+		return err
+	}
+	p, err := plan.Build(ctx, st.h.SQL, env)
+	if err != nil {
+		return err
+	}
+	st.keep(p)
+	return nil
+}
+
+func (st *statement) keep(p *plan.Prepared) {
+	st.prepared = p
+	st.fields = make([]vector.Field, len(p.Columns))
+	for i, c := range p.Columns {
+		st.fields[i] = vector.Field{Name: c.Name, Type: c.Type, Nullable: c.Nullable}
+	}
+}
+
+func (st *statement) schema(ctx context.Context) (*arrow.Schema, error) {
+	if err := st.plan(ctx); err != nil {
+		return nil, err
+	}
+	return vector.ArrowSchema(st.fields), nil
+}
+
+// ticket pins the planned snapshots, so that the rows are those of the plan whichever server streams them, and as
+// often as the client asks.
+func (st *statement) ticket(ctx context.Context) ([]byte, error) {
+	if err := st.plan(ctx); err != nil {
+		return nil, err
+	}
+	st.h.Pins = st.prepared.Pinned
+	blob, err := st.s.sealHandle(st.h)
+	if err != nil {
+		return nil, err
+	}
+	st.s.planned.Add(string(blob), st.prepared)
+	msg, err := anypb.New(&pb.TicketStatementQuery{StatementHandle: blob})
+	if err != nil {
+		return nil, err
+	}
+	return proto.Marshal(msg)
+}
+
+// rows runs the statement, once for each bound row of parameters, and streams what comes.
+func (st *statement) rows(ctx context.Context, out *rowWriter) error {
+	if err := st.plan(ctx); err != nil {
+		return err
+	}
+	bound, err := st.boundRows()
+	if err != nil {
+		return err
+	}
+	ctx, done, err := st.s.running.start(ctx, st.h.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	stop := context.AfterFunc(st.s.ctx, done)
+	defer stop()
+	if st.s.opt.QueryTime > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, st.s.opt.QueryTime)
+		defer cancel()
+	}
+	pool := st.s.opt.Pool.Child("query "+st.h.ID, st.s.opt.QueryMemory)
+	// A batch being gathered and the copies that the wire makes of it.
+	const wireBytes = 4 * batchBytes
+	if err := pool.Reserve(wireBytes); err != nil {
+		return err
+	}
+	defer pool.Release(wireBytes)
+	w := newChunkWriter(out, st.fields)
+	for _, params := range bound {
+		env, err := st.environment()
+		if err != nil {
+			return err
+		}
+		q := &exec.Query{
+			Context: &expr.Context{
+				Now: env.Now, Zone: env.Zone, Dialect: env.Dialect, Params: params,
+				User: env.User, Catalog: env.Catalog, Schema: env.Schema,
+			},
+			Pool: pool, Scanner: st.s.opt.Scanner, Profile: profile.New(st.h.ID, st.h.SQL),
+			Workers: st.s.opt.Workers, SpillDir: st.s.opt.SpillDir,
+		}
+		if err := stream(ctx, st.prepared.Root, q, w); err != nil {
+			return err
+		}
+	}
+	if set := st.prepared.Setting; set != nil {
+		if err := st.s.apply(callerOf(ctx).session, set); err != nil {
+			return err
+		}
+	}
+	return w.flush()
+}
+
+func stream(ctx context.Context, root plan.Node, q *exec.Query, w *chunkWriter) (err error) {
+	res, err := exec.Run(ctx, root, q)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := res.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for {
+		c, err := res.Next(ctx)
+		if err != nil || c == nil {
+			return err
+		}
+		if err := w.chunk(c); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/skua-db/skua/vector"
+)
+
+// Batches are gathered to about batchBytes, well below the 4 MiB that gRPC clients take by default.
+const (
+	batchBytes = 1 << 20
+	batchRows  = 64 << 10
+)
+
+// rowWriter sends record batches of one schema.
+type rowWriter struct {
+	w    *flight.Writer
+	sent bool
+}
+
+func newRowWriter(stream flight.FlightService_DoGetServer, schema *arrow.Schema) *rowWriter {
+	return &rowWriter{w: flight.NewRecordWriter(stream, ipc.WithSchema(schema))}
+}
+
+// batch sends one batch and releases it.
+func (o *rowWriter) batch(rec arrow.RecordBatch) error {
+	defer rec.Release()
+	o.sent = true
+	return o.w.Write(rec)
+}
+
+// close ends the stream; without any batch the client still gets the schema.
+func (o *rowWriter) close() error { return o.w.Close() }
+
+// chunkWriter gathers chunks into batches.
+type chunkWriter struct {
+	out      *rowWriter
+	b        *vector.Batcher
+	rowBytes int // of the rows seen, to keep a batch of wide rows small
+}
+
+func newChunkWriter(out *rowWriter, columns []vector.Field) *chunkWriter {
+	return &chunkWriter{out: out, b: vector.NewBatcher(columns), rowBytes: batchBytes / 64}
+}
+
+// chunk adds the rows of c, sending batches as they fill.
+func (w *chunkWriter) chunk(c *vector.Chunk) error {
+	for at, n := 0, c.Rows(); at < n; {
+		room := max(1, (batchBytes-w.b.Bytes())/max(1, w.rowBytes))
+		to := min(n, at+room)
+		if err := w.b.Append(c, at, to); err != nil {
+			return err
+		}
+		at = to
+		w.rowBytes = w.b.Bytes()/w.b.Rows() + 1
+		if w.b.Bytes() >= batchBytes || w.b.Rows() >= batchRows {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush sends what is gathered.
+func (w *chunkWriter) flush() error {
+	if w.b.Rows() == 0 {
+		return nil
+	}
+	return w.out.batch(w.b.Batch())
+}
