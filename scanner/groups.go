@@ -254,7 +254,7 @@ func (f *dataFile) runtimeExcludes(ft *footer, g int) bool {
 	return false
 }
 
-// shares splits a file's surviving row groups into tasks of at least splitBytes.
+// shares splits a file's surviving row groups into tasks of at least Options.SplitBytes.
 func (sc *scan) shares(ctx context.Context, t *Task) ([]*Task, error) {
 	f := t.file
 	if f.encrypted {
@@ -271,7 +271,7 @@ func (sc *scan) shares(ctx context.Context, t *Task) ([]*Task, error) {
 	var out []*Task
 	var part *Task
 	for _, g := range keep {
-		if part == nil || part.Bytes >= splitBytes {
+		if part == nil || part.Bytes >= sc.s.opt.SplitBytes {
 			part = &Task{Path: t.Path, file: f, groups: []int{}}
 			out = append(out, part)
 		}

@@ -41,6 +41,8 @@ type lake struct {
 	pool  *memory.Pool
 	scan  *scanner.Scanner
 	store storage.Store
+
+	budget *cache.Budget
 }
 
 func newLake(t *testing.T) *lake {
@@ -49,6 +51,7 @@ func newLake(t *testing.T) *lake {
 	require.NoError(t, cat.CreateNamespace(context.Background(), table.Identifier{"ns"}, nil))
 	l := &lake{t: t, cat: cat, pool: memory.NewPool("process", 0), store: storage.Local{}}
 	budget := cache.NewBudget(l.pool, 64<<20)
+	l.budget = budget
 	l.scan = scanner.New(scanner.Options{Budget: budget, Workers: 2})
 	t.Cleanup(func() {
 		budget.Close()

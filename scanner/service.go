@@ -16,6 +16,9 @@ type Options struct {
 	Budget *cache.Budget
 	// Workers is how many goroutines will usually drain one TaskStream; delete manifests are read by as many.
 	Workers int
+	// SplitBytes is the size from which a file is shared among workers by row groups, and the least size of a share; 0
+	// means 8 MiB.
+	SplitBytes int64
 	// SkipCRC leaves Parquet page checksums unchecked.
 	SkipCRC bool
 	// FilesWithoutIDs says what to do with data files that carry no field ids in a table without a name mapping: ""
@@ -92,6 +95,9 @@ type footer struct {
 func New(opt Options) *Scanner {
 	if opt.Workers <= 0 {
 		opt.Workers = 1
+	}
+	if opt.SplitBytes <= 0 {
+		opt.SplitBytes = 8 << 20
 	}
 	if opt.Budget == nil {
 		const ownBytes = 256 << 20

@@ -145,9 +145,6 @@ func (s *stream) plan(ctx context.Context) error {
 	return nil
 }
 
-// splitBytes is the size from which a file is shared among workers by row groups, and the least size of a share.
-const splitBytes = 8 << 20
-
 // split shares a large file's row groups out: the first task is returned, the others are queued. A nil task means that
 // nothing of the file is left.
 func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
@@ -162,7 +159,7 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 	if f.applied.None() && f.records > 0 {
 		s.rows += f.records
 	}
-	if t.groups != nil || f.format != manifest.Parquet || f.size < splitBytes || f.counted() || s.sc.r.MetadataOnly {
+	if t.groups != nil || f.format != manifest.Parquet || f.size < s.sc.s.opt.SplitBytes || f.counted() || s.sc.r.MetadataOnly {
 		return t, nil
 	}
 	s.busy++
