@@ -260,6 +260,10 @@ func (x *exprBinder) bind1(e sql.Expr) (expr.Expr, error) {
 		}
 		t, err := b.typeOf(e.Type)
 		if err != nil {
+			var f *fault.Error
+			if errors.As(err, &f) && f.ID == "TYPE_NOT_FOUND" { // Trino's id for casts
+				f.ID = "TYPE_MISMATCH"
+			}
 			return nil, err
 		}
 		return expr.NewCast(v, t, e.Try)

@@ -37,7 +37,7 @@ func (x *exprBinder) call(c *sql.Call) (expr.Expr, error) {
 	case expr.IsWindow(name):
 		return nil, x.b.errorf(at, fault.Invalid, "MISSING_OVER", "%s is a window function and needs OVER (...)", name)
 	case c.Star:
-		return nil, x.b.errorf(at, fault.Invalid, "SYNTAX_ERROR", "%s(*) is not a function; * goes with count", name)
+		return nil, x.b.errorf(at, fault.Invalid, "FUNCTION_NOT_FOUND", "%s(*) is not a function; * goes with count", name)
 	case c.Distinct, c.Filter != nil, c.OrderBy != nil:
 		if _, err := expr.NewCall(name, nil); err != nil && isFunctionNotFound(err) {
 			return nil, x.b.place(at, err)
@@ -146,7 +146,7 @@ const nestedAggregate = "the argument of an aggregate"
 // newAggregate binds arguments, filter and order of an aggregate in x.
 func (x *exprBinder) newAggregate(name string, c *sql.Call) (*expr.Aggregate, error) {
 	if c.Star && name != "count" {
-		return nil, x.b.errorf(c.At(), fault.Invalid, "SYNTAX_ERROR", "%s(*) is not a function; * goes with count", name)
+		return nil, x.b.errorf(c.At(), fault.Invalid, "FUNCTION_NOT_FOUND", "%s(*) is not a function; * goes with count", name)
 	}
 	args, err := x.all(c.Args)
 	if err != nil {

@@ -417,7 +417,7 @@ func (b *binder) groupKeys(g *grouping, by *sql.GroupBy, items []item) error {
 		return len(g.keys) - 1, nil
 	}
 	var sets [][]int
-	if by.All {
+	if by.All || isAuto(by) && !known(g.input.scope, "auto") {
 		for _, it := range items {
 			if it.col != nil {
 				it.Expr = &sql.Name{Parts: []sql.Ident{{Name: it.col.name, Quoted: true}}}
@@ -481,6 +481,20 @@ func (b *binder) groupKeys(g *grouping, by *sql.GroupBy, items []item) error {
 		g.gid = b.cols.add("grouping", bigint, false)
 	}
 	return nil
+}
+
+// isAuto reports whether a GROUP BY is Trino's AUTO, another spelling of ALL.
+func isAuto(by *sql.GroupBy) bool {
+	if len(by.Elements) != 1 || by.Elements[0].Kind != "" {
+		return false
+	}
+	n, ok := by.Elements[0].Sets[0][0].(*sql.Name)
+	return ok && len(n.Parts) == 1 && !n.Parts[0].Quoted && fold(n.Parts[0].Name) == "auto"
+}
+
+// known reports whether a scope has a column of the name.
+func known(s *scope, name string) bool {
+	return len(s.lookup(nil, sql.Ident{Name: name})) > 0
 }
 
 // groupingSets expands an element of GROUP BY to its sets of key positions.

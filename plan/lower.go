@@ -129,6 +129,9 @@ func (w *lowering) lower(r rel) *lowered {
 	case *projectRel:
 		in := w.lower(n.in)
 		p := &Project{Input: in.node, Exprs: w.all(n.list, layoutOf(in))}
+		if identity(p) {
+			return &lowered{in.node, n.cols}
+		}
 		for i, id := range n.cols {
 			p.Cols = append(p.Cols, w.exprColumn(id, p.Exprs[i]))
 		}
@@ -216,6 +219,19 @@ func (w *lowering) lower(r rel) *lowered {
 		return &lowered{&OneRow{in.node}, in.ids}
 	}
 	panic(missing{fault.New(fault.Internal, "%T has no physical operator", r)})
+}
+
+// identity reports whether a projection gives its input as it is.
+func identity(p *Project) bool {
+	if len(p.Exprs) != len(p.Input.Columns()) {
+		return false
+	}
+	for i, e := range p.Exprs {
+		if c, ok := e.(*expr.Column); !ok || c.Index != i {
+			return false
+		}
+	}
+	return true
 }
 
 // arrange gives the columns of ids, in order.

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"context"
-
-	"github.com/skua-db/skua/expr"
-)
+import "context"
 
 // optimizer rewrites logical plans. The passes run in the order of the list below, each over the whole statement: the main plan, the
 // scalar subqueries and the spools.
@@ -67,11 +63,4 @@ func spoolsOf(rs ...rel) []*spool {
 		walk(r)
 	}
 	return out
-}
-
-// foldConstants evaluates what needs no row, no parameter and no session.
-func (o *optimizer) foldConstants(r rel) (rel, error) {
-	return mapRel(r, func(x rel) rel {
-		return x.rewrite(nil, func(e expr.Expr) expr.Expr { return expr.Fold(e, nil) })
-	}), nil
 }

@@ -20,6 +20,11 @@ func (o *optimizer) joins(r rel) rel {
 		return f.with([]rel{o.joins(f.in)})
 	}
 	j, ok := r.(*joinRel)
+	if ok && (j.kind == Semi || j.kind == Anti) {
+		if n, ok := o.sink(j); ok {
+			return o.joins(n)
+		}
+	}
 	if !ok || j.kind != Inner {
 		kids := r.kids()
 		if len(kids) == 0 {
@@ -53,6 +58,49 @@ func (o *optimizer) joins(r rel) rel {
 		return g.exact()
 	}
 	return g.greedy()
+}
+
+// sink moves a semi or anti join below inner joins to the one relation that it asks about, when that is smaller than the joined rows.
+func (o *optimizer) sink(j *joinRel) (rel, bool) {
+	l, ok := j.l.(*joinRel)
+	if !ok || l.kind != Inner {
+		return nil, false
+	}
+	var used []int
+	outer := setOf(l.out())
+	for _, c := range j.conds {
+		for _, id := range expr.Columns(c) {
+			if outer[id] {
+				used = append(used, id)
+			}
+		}
+	}
+	if len(used) == 0 {
+		return nil, false
+	}
+	joined := o.estimate(o.joins(l))
+	sunk := false
+	var down func(rel) rel
+	down = func(r rel) rel {
+		if n, ok := r.(*joinRel); ok && n.kind == Inner {
+			switch {
+			case setOf(n.l.out()).hasAll(used):
+				return n.with([]rel{down(n.l), n.r})
+			case setOf(n.r.out()).hasAll(used):
+				return n.with([]rel{n.l, down(n.r)})
+			}
+			return r
+		}
+		if o.estimate(r) >= joined {
+			return r
+		}
+		sunk = true
+		c := *j
+		c.l = r
+		return &c
+	}
+	out := down(l)
+	return out, sunk
 }
 
 // sides swaps a left join whose right side is much the larger to a right join, so that the smaller side is built.
