@@ -91,7 +91,7 @@ func (c *column) structValid() (slots int, has bool) {
 	defs, reps := l.defs, l.reps
 	grow(&c.valid, (len(defs)+63)/64, 0)
 	clear(c.valid)
-	def, present, rep := byte(c.def), byte(c.present), byte(c.rep)
+	def := byte(c.def)
 	if l.node.MaxRep == 0 {
 		for i, d := range defs {
 			if d >= def {
@@ -102,19 +102,17 @@ func (c *column) structValid() (slots int, has bool) {
 		}
 		return len(defs), has
 	}
+	nulls := 0
 	for i, d := range defs {
-		if reps[i] > rep || d < present {
-			continue
-		}
-		if d >= def {
-			c.valid[slots>>6] |= 1 << (uint(slots) & 63)
-		} else {
-			has = true
-		}
-		slots++
+		d := int(d)
+		slot := atLeast(c.rep, int(reps[i])) & atLeast(d, c.present)
+		ok := slot & atLeast(d, c.def)
+		c.valid[slots>>6] |= uint64(ok) << (uint(slots) & 63)
+		nulls += slot - ok
+		slots += slot
 	}
 	c.valid = c.valid[:(slots+63)/64]
-	return slots, has
+	return slots, nulls > 0
 }
 
 func (c *column) assembleList(slots int) (*vector.Vector, int, error) {
@@ -147,50 +145,46 @@ func (c *column) assembleList(slots int) (*vector.Vector, int, error) {
 	return &c.out, n, nil
 }
 
+// atLeast is 1 when a >= b, else 0, without a branch: levels come in no order that could be predicted.
+func atLeast(a, b int) int { return 1 + (a-b)>>63 }
+
 // listOffsets fills c.offsets and c.valid from the leaf's levels: how many lists there are, how many elements, and whether one is null.
 func (c *column) listOffsets() (lists, elements int, null bool) {
 	l := c.leaf
 	grow(&c.offsets, len(l.defs)+1, 0)
 	grow(&c.valid, (len(l.defs)+63)/64, 0)
 	clear(c.valid)
-	def, present, rep, elementDef := byte(c.def), byte(c.present), byte(c.rep), byte(c.elementDef)
-	reps := l.reps[:len(l.defs)]
+	nulls := 0
+	reps, offsets, valid := l.reps[:len(l.defs)], c.offsets, c.valid
 	for i, d := range l.defs {
-		r := reps[i]
-		if r <= rep && d >= present {
-			c.offsets[lists] = int32(elements)
-			if d >= def {
-				c.valid[lists>>6] |= 1 << (uint(lists) & 63)
-			} else {
-				null = true
-			}
-			lists++
-		}
-		if r <= rep+1 && d >= elementDef {
-			elements++
-		}
+		d, r := int(d), int(reps[i])
+		slot := atLeast(c.rep, r) & atLeast(d, c.present)
+		ok := slot & atLeast(d, c.def)
+		offsets[lists] = int32(elements)
+		valid[lists>>6] |= uint64(ok) << (uint(lists) & 63)
+		nulls += slot - ok
+		lists += slot
+		elements += atLeast(c.rep+1, r) & atLeast(d, c.elementDef)
 	}
 	c.offsets[lists] = int32(elements)
 	c.offsets = c.offsets[:lists+1]
 	c.valid = c.valid[:(lists+63)/64]
-	return lists, elements, null
+	return lists, elements, nulls > 0
 }
 
 // sameLists checks that another leaf below the list has the same lists: files whose columns disagree must not give rows.
 func (c *column) sameLists(l *leaf) bool {
 	lists, elements := 0, int32(0)
-	present, rep, elementDef := byte(c.present), byte(c.rep), byte(c.elementDef)
+	differ := int32(0)
 	for i, d := range l.defs {
-		r := l.reps[i]
-		if r <= rep && d >= present {
-			if lists >= len(c.offsets)-1 || c.offsets[lists] != elements {
-				return false
-			}
-			lists++
+		d, r := int(d), int(l.reps[i])
+		slot := atLeast(c.rep, r) & atLeast(d, c.present)
+		if lists >= len(c.offsets) {
+			return false
 		}
-		if r <= rep+1 && d >= elementDef {
-			elements++
-		}
+		differ |= (c.offsets[lists] - elements) & -int32(slot)
+		lists += slot
+		elements += int32(atLeast(c.rep+1, r) & atLeast(d, c.elementDef))
 	}
-	return lists == len(c.offsets)-1 && c.offsets[lists] == elements
+	return differ == 0 && lists == len(c.offsets)-1 && c.offsets[lists] == elements
 }

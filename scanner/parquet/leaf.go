@@ -302,19 +302,18 @@ func (l *leaf) records(ctx context.Context, want int64, done int) (int, error) {
 	l.taken = 0
 	for {
 		start, slots := l.entry, 0
-		element := l.minDef[l.node.MaxRep]
-		i := start
-		for ; i < l.lv.entries; i++ {
-			if l.lv.reps[i] == 0 {
-				if l.taken == want {
-					break
-				}
-				l.taken++
+		element := int(l.minDef[l.node.MaxRep])
+		taken, i := l.taken, start
+		defs := l.lv.defs[:l.lv.entries]
+		for ; i < len(defs); i++ {
+			first := int64(atLeast(0, int(l.lv.reps[i])))
+			if taken+first > want {
+				break
 			}
-			if l.lv.defs[i] >= element {
-				slots++
-			}
+			taken += first
+			slots += atLeast(int(defs[i]), element)
 		}
+		l.taken = taken
 		var err error
 		if done < 0 {
 			err = l.skipSlots(slots)

@@ -213,23 +213,15 @@ func (l *levels) fillSlots(n *Node, minDef []byte) (records int, err error) {
 	if err := l.clearValid(l.entries); err != nil {
 		return 0, err
 	}
-	element := minDef[n.MaxRep]
-	slot := 0
+	element, slot := int(minDef[n.MaxRep]), 0
 	for i, d := range l.defs {
 		r := l.reps[i]
 		if d < minDef[r] {
 			return 0, fault.New(fault.Corrupt, "entry %d has repetition level %d but definition level %d", i, r, d)
 		}
-		if r == 0 {
-			records++
-		}
-		if d < element {
-			continue
-		}
-		if int(d) == n.MaxDef {
-			l.valid[slot>>6] |= 1 << (uint(slot) & 63)
-		}
-		slot++
+		records += atLeast(0, int(r))
+		l.valid[slot>>6] |= uint64(atLeast(int(d), n.MaxDef)) << (uint(slot) & 63)
+		slot += atLeast(int(d), element)
 	}
 	l.slots = slot
 	l.present = popcount(l.valid)
