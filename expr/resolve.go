@@ -313,6 +313,7 @@ func finish(f *Function, m *match, args []Arg) (Expr, error) {
 		}
 		c.Typ = t
 	}
+	zonedResult(c)
 	if f.check != nil {
 		if err := f.check(es); err != nil {
 			return nil, err
