@@ -158,6 +158,20 @@ func statValue(n *Node, conv *conversion, want vector.Type, raw []byte) (vector.
 			return nil, false
 		}
 	}
+	if conv.op == opSame {
+		switch n.Physical {
+		case Int32:
+			return int32(binary.LittleEndian.Uint32(raw)), true
+		case Int64:
+			if conv.digits == 0 {
+				return int64(binary.LittleEndian.Uint64(raw)), true
+			}
+		case Float:
+			return math.Float32frombits(binary.LittleEndian.Uint32(raw)), true
+		case Double:
+			return math.Float64frombits(binary.LittleEndian.Uint64(raw)), true
+		}
+	}
 	d := decoder{conv: *conv}
 	if d.vals.reset(Plain, n, raw, 1, -1) != nil {
 		return nil, false

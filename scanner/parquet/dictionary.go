@@ -8,8 +8,8 @@ import (
 	"github.com/skua-db/skua/vector"
 )
 
-// readDictionary loads the chunk's dictionary, once, and converts it to the wanted type. The vector is made anew for each chunk,
-// so that consumers may remember what they worked out for it by its address.
+// readDictionary loads the chunk's dictionary, once, and converts it to the wanted type. The vector is never changed or
+// used again for another chunk, so that consumers may remember what they worked out for it by its address.
 func (l *leaf) readDictionary(ctx context.Context) error {
 	if l.src.dictRead {
 		return nil
@@ -24,15 +24,20 @@ func (l *leaf) readDictionary(ctx context.Context) error {
 	}
 	if p.buf == nil && l.src.window > 0 && l.src.held[l.src.where.Offset] == nil {
 		// The page stands in a window that moves on, the dictionary stays.
-		c := *p
-		c.body = append([]byte(nil), p.body...)
-		p = &c
+		p = &Page{header: p.header, body: append([]byte(nil), p.body...), size: p.size}
 	}
 	l.dictPage = p
+	l.dec.count = int(p.header.numValues)
+	if v := p.decoded.Load(); v != nil && v.Type.Equal(l.want) {
+		l.dec.dict = v
+		return nil
+	}
 	if l.dec.dict, err = decodeDictionary(p, l.node, l.want, &l.dec.conv); err != nil {
 		return l.fail(err)
 	}
-	l.dec.count = int(p.header.numValues)
+	if l.src.opt.PageCache != nil {
+		p.decoded.Store(l.dec.dict)
+	}
 	return nil
 }
 

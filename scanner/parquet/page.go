@@ -2,9 +2,11 @@ package parquet
 
 import (
 	"hash/crc32"
+	"sync/atomic"
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/scanner/parquet/thrift"
+	"github.com/skua-db/skua/vector"
 )
 
 // maxPageBytes is the largest page that is read, before or after decompression.
@@ -131,10 +133,18 @@ type Page struct {
 	body   []byte  // levels, then values
 	size   int64   // bytes in the file, header included
 	buf    *buffer // owner of body when it is pooled
+	// decoded keeps the vector of a cached dictionary page.
+	decoded atomic.Pointer[vector.Vector]
 }
 
-// Bytes is the memory the page holds.
-func (p *Page) Bytes() int64 { return int64(cap(p.body)) + 128 }
+// Bytes is the memory the page holds, with the vector that a dictionary becomes.
+func (p *Page) Bytes() int64 {
+	n := int64(cap(p.body)) + 256
+	if p.header.kind == dictionaryPage {
+		n += 16 * int64(p.header.numValues)
+	}
+	return n
+}
 
 // inflate checks and decompresses a page's bytes. keep makes a body of the page's own, for caches; otherwise it is a
 // pooled buffer or, uncompressed, raw itself.

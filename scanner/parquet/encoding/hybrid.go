@@ -24,6 +24,9 @@ func (h *Hybrid) Reset(buf []byte, width uint, limit uint32) error {
 	if width > 32 {
 		return fault.New(fault.Corrupt, "bit width of %d", width)
 	}
+	if uint64(limit) >= 1<<width {
+		limit = 0 // the width alone holds values below
+	}
 	*h = Hybrid{buf: buf, width: width, limit: limit}
 	return nil
 }
