@@ -88,6 +88,8 @@ type joinRel struct {
 	conds []expr.Expr
 	mark  int // id of the Mark column
 	rfs   []joinFilter
+	// reduced says that the join-order pass has looked at a semi or anti join already.
+	reduced bool
 }
 
 // joinFilter says that the build key right of the condition narrows scans under filter id.

@@ -277,47 +277,18 @@ func (o *optimizer) pushJoin(n *joinRel, conds []expr.Expr) rel {
 // transitive adds what follows from equalities of columns: a predicate on one column alone holds for every column equal to it. known are
 // predicates that hold but are not part of the result.
 func (o *optimizer) transitive(conds, known []expr.Expr) []expr.Expr {
-	class := map[int]int{}
-	var find func(int) int
-	find = func(i int) int {
-		p, ok := class[i]
-		if !ok || p == i {
-			return i
-		}
-		return find(p)
-	}
-	pairs := false
-	for _, c := range conds {
-		if eq, ok := c.(*expr.Compare); ok && eq.Op == expr.Eq {
-			a, ok1 := eq.L.(*expr.Column)
-			b, ok2 := eq.R.(*expr.Column)
-			if ok1 && ok2 && a.Typ.Equal(b.Typ) {
-				class[find(a.Index)] = find(b.Index)
-				class[find(b.Index)] = find(b.Index)
-				pairs = true
-			}
-		}
-	}
-	if !pairs {
+	cl := newClasses(conds)
+	if len(cl) == 0 {
 		return conds
 	}
-	members := map[int][]int{}
-	for id := range class {
-		members[find(id)] = append(members[find(id)], id)
-	}
-	for root := range members {
-		if !slices.Contains(members[root], root) {
-			members[root] = append(members[root], root)
-		}
-		slices.Sort(members[root])
-	}
+	members := cl.members()
 	out := slices.Clone(conds)
 	for _, c := range slices.Concat(conds, known) {
 		ids := expr.Columns(c)
 		if len(ids) != 1 || expr.Volatile(c) || !constantTest(c) {
 			continue
 		}
-		for _, other := range members[find(ids[0])] {
+		for _, other := range members[cl.find(ids[0])] {
 			if other == ids[0] {
 				continue
 			}

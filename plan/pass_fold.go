@@ -38,8 +38,46 @@ func unwrapCast(e expr.Expr) expr.Expr {
 			out.List = append(out.List, l)
 		}
 		return out
+	case *expr.Or:
+		return orToIn(n)
 	}
 	return e
+}
+
+// orToIn turns x = 1 OR x = 2 into x IN (1, 2).
+func orToIn(or *expr.Or) expr.Expr {
+	in := &expr.In{}
+	for _, a := range or.Args {
+		var arg expr.Expr
+		var vals []expr.Expr
+		switch n := a.(type) {
+		case *expr.Compare:
+			if n.Op != expr.Eq {
+				return or
+			}
+			arg, vals = n.L, []expr.Expr{n.R}
+			if _, ok := arg.(*expr.Literal); ok {
+				arg, vals = n.R, []expr.Expr{n.L}
+			}
+		case *expr.In:
+			if n.Negated {
+				return or
+			}
+			arg, vals = n.Arg, n.List
+		default:
+			return or
+		}
+		if _, ok := arg.(*expr.Column); !ok || in.Arg != nil && !expr.Equal(in.Arg, arg) {
+			return or
+		}
+		for _, v := range vals {
+			if _, ok := v.(*expr.Literal); !ok {
+				return or
+			}
+		}
+		in.Arg, in.List = arg, append(in.List, vals...)
+	}
+	return in
 }
 
 // underCast gives the operand under a widening cast and the constant in the operand's type.

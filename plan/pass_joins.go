@@ -36,7 +36,7 @@ func (o *optimizer) joins(r rel) rel {
 		}
 		r = r.with(next)
 		if j, ok := r.(*joinRel); ok {
-			return o.sides(j)
+			return o.reduce(o.sides(j))
 		}
 		return r
 	}
@@ -104,7 +104,7 @@ func (o *optimizer) sink(j *joinRel) (rel, bool) {
 }
 
 // sides swaps a left join whose right side is much the larger to a right join, so that the smaller side is built.
-func (o *optimizer) sides(j *joinRel) rel {
+func (o *optimizer) sides(j *joinRel) *joinRel {
 	if j.kind != Left && j.kind != Full && j.kind != Right {
 		return j
 	}
@@ -116,6 +116,67 @@ func (o *optimizer) sides(j *joinRel) rel {
 		return &c
 	}
 	return j
+}
+
+// reduceFactor and reduceRows say when the right side of a semi or anti join is worth reducing first.
+const (
+	reduceFactor = 4
+	reduceRows   = 100_000
+)
+
+// reduce cuts the right side of a semi or anti join, which is built, down to the rows whose keys the much smaller left side has: the left side is
+// computed once and used twice, and its keys narrow the scans of the right.
+func (o *optimizer) reduce(j *joinRel) rel {
+	if j.kind != Semi && j.kind != Anti || j.reduced {
+		return j
+	}
+	l, r := o.estimate(j.l), o.estimate(j.r)
+	if r < reduceRows || r < reduceFactor*l || volatileTree(j.l) {
+		return j
+	}
+	ls, rs := setOf(j.l.out()), setOf(j.r.out())
+	o.spools++
+	sp := &spool{o.spools, j.l}
+	keys := &spoolRel{sp: sp}
+	m := map[int]expr.Expr{}
+	var conds []expr.Expr
+	for _, c := range j.conds {
+		a, b, ok := columnPair(c)
+		if !ok {
+			continue
+		}
+		if rs[a] {
+			a, b = b, a
+		}
+		if !ls[a] || !rs[b] {
+			continue
+		}
+		if m[a] == nil {
+			x := o.cols.list[a]
+			id := o.cols.add(x.Name, x.Type, x.Nullable)
+			keys.src, keys.cols = append(keys.src, a), append(keys.cols, id)
+			m[a] = o.cols.ref(id)
+		}
+		conds = append(conds, &expr.Compare{Op: expr.Eq, L: o.cols.ref(b), R: m[a]})
+	}
+	if len(conds) == 0 {
+		return j
+	}
+	c := *j
+	c.reduced = true
+	ids := j.l.out()
+	c.l = &spoolRel{sp: sp, src: ids, cols: ids}
+	c.r = &joinRel{kind: Semi, l: j.r, r: keys, conds: conds, reduced: true}
+	return &c
+}
+
+func volatileTree(r rel) bool {
+	found := false
+	r.exprs(func(e expr.Expr) { found = found || expr.Volatile(e) })
+	for _, k := range r.kids() {
+		found = found || volatileTree(k)
+	}
+	return found
 }
 
 // graph is a set of relations and the predicates between them.
@@ -132,6 +193,7 @@ type edge struct {
 	needs uint64
 	eq    bool
 	sel   float64
+	class int // of columns that are equal through all equalities; -1 for other predicates
 }
 
 // plan is a join order for a set of relations.
@@ -152,8 +214,11 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 			owner[id] = i
 		}
 	}
-	for _, c := range conds {
-		e := edge{cond: c, sel: 0.3}
+	classes := newClasses(conds)
+	type pair struct{ a, b int }
+	seen := map[pair]bool{}
+	add := func(c expr.Expr) {
+		e := edge{cond: c, sel: 0.3, class: -1}
 		for _, id := range expr.Columns(c) {
 			if i, ok := owner[id]; ok {
 				e.needs |= 1 << (i & 63)
@@ -162,8 +227,32 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 		if eq, ok := c.(*expr.Compare); ok && (eq.Op == expr.Eq || eq.Op == expr.NotDistinct) && bits.OnesCount64(e.needs) == 2 {
 			e.eq = true
 			e.sel = 1 / max(1, o.distinct(eq.L, eq.R, leaves, owner))
+			if a, b, ok := columnPair(c); ok {
+				e.class = classes.find(a)
+				seen[pair{a, b}], seen[pair{b, a}] = true, true
+			}
 		}
 		g.conds = append(g.conds, e)
+	}
+	for _, c := range conds {
+		add(c)
+	}
+	// What follows from the equalities may join relations that no predicate names together.
+	for _, m := range classes.members() {
+		if len(m) > 16 {
+			continue
+		}
+		for i, a := range m {
+			for _, b := range m[i+1:] {
+				if oa, ok := owner[a]; !ok || seen[pair{a, b}] || owner[b] == oa {
+					continue
+				}
+				if _, ok := owner[b]; !ok {
+					continue
+				}
+				add(&expr.Compare{Op: expr.Eq, L: o.cols.ref(a), R: o.cols.ref(b)})
+			}
+		}
 	}
 	return g
 }
@@ -217,27 +306,43 @@ func (o *optimizer) base(r rel, id int) float64 {
 	return o.estimate(r)
 }
 
-// between gives the selectivity of the predicates that a join of two sets can apply, and whether one is an equality.
+// between gives the selectivity of the predicates that a join of two sets can apply, and whether one is an equality. Columns of one class
+// count once; several keys between the same two tables are one composite key, of which the strongest counts.
 func (g *graph) between(a, b uint64) (float64, bool) {
 	sel, eq := 1.0, false
-	best := 1.0
+	byClass := map[int]edge{}
+	byTables := map[uint64]float64{}
 	for _, e := range g.conds {
 		if e.needs&^(a|b) != 0 || e.needs&a == 0 || e.needs&b == 0 {
 			continue
 		}
-		if e.eq {
-			// Several keys between the same tables are seldom independent: the strongest counts, the others a little.
+		switch {
+		case !e.eq:
+			sel *= e.sel
+		case e.class < 0:
 			eq = true
-			if e.sel < best {
-				best, sel = e.sel, sel*math.Sqrt(math.Sqrt(best))
-			} else {
-				sel *= math.Sqrt(math.Sqrt(e.sel))
+			byTables[e.needs] = min(e.sel, orOne(byTables[e.needs]))
+		default:
+			eq = true
+			if old, ok := byClass[e.class]; !ok || e.sel < old.sel {
+				byClass[e.class] = e
 			}
-			continue
 		}
-		sel *= e.sel
 	}
-	return sel * best, eq
+	for _, e := range byClass {
+		byTables[e.needs] = min(e.sel, orOne(byTables[e.needs]))
+	}
+	for _, s := range byTables {
+		sel *= s
+	}
+	return sel, eq
+}
+
+func orOne(x float64) float64 {
+	if x == 0 {
+		return 1
+	}
+	return x
 }
 
 func (g *graph) join(a, b *order) *order {
@@ -329,9 +434,16 @@ func (g *graph) build(p *order) rel {
 		return above(g.leaves[p.leaf], conds)
 	}
 	j := &joinRel{kind: Inner, l: g.build(p.l), r: g.build(p.r)}
+	used := map[int]bool{}
 	for _, e := range g.conds {
+		if e.class >= 0 && used[e.class] {
+			continue // follows from the one that is used and those below
+		}
 		if e.needs&^p.set == 0 && e.needs&^p.l.set != 0 && e.needs&^p.r.set != 0 || e.needs == 0 && bits.OnesCount64(p.set) == len(g.leaves) {
 			j.conds = append(j.conds, e.cond)
+			if e.class >= 0 {
+				used[e.class] = true
+			}
 		}
 	}
 	return j
@@ -371,7 +483,14 @@ func (o *optimizer) tableRows(s *scanRel) float64 {
 func (o *optimizer) estimate(r rel) float64 {
 	switch n := r.(type) {
 	case *scanRel:
-		return max(o.tableRows(n)*selectivity(n.conds), 1)
+		rows := o.tableRows(n)
+		sel := selectivity(n.conds)
+		for _, c := range n.conds {
+			if eq, ok := c.(*expr.Compare); ok && eq.Op == expr.Eq && rows < smallTable {
+				sel *= 1 / max(rows, 1) / equalShare // in a small table values are nearly unique
+			}
+		}
+		return max(rows*sel, 1)
 	case *valuesRel:
 		return float64(len(n.rows))
 	case *filterRel:
@@ -441,6 +560,11 @@ func (o *optimizer) estimate(r rel) float64 {
 	return 1
 }
 
+const (
+	equalShare = 0.1  // of the rows meet an equality with a constant
+	smallTable = 1000 // rows
+)
+
 // selectivity guesses the share of rows that pass; several predicates on the same table are not fully independent.
 func selectivity(conds []expr.Expr) float64 {
 	s := 1.0
@@ -455,7 +579,7 @@ func share(c expr.Expr) float64 {
 	case *expr.Compare:
 		switch n.Op {
 		case expr.Eq, expr.NotDistinct:
-			return 0.05
+			return equalShare
 		case expr.Ne, expr.Distinct:
 			return 0.9
 		}
