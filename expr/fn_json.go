@@ -1,0 +1,273 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/skua-db/skua/vector"
+)
+
+// pathCache compiles the paths that a program meets; nearly always one.
+type pathCache struct {
+	last string
+	p    *jsonPath
+}
+
+func (c *pathCache) get(s string) (*jsonPath, error) {
+	if c.p != nil && c.last == s {
+		return c.p, nil
+	}
+	p, err := parseJSONPath(s)
+	if err == nil {
+		c.last, c.p = strings.Clone(s), p
+	}
+	return p, err
+}
+
+// jsonPathFn registers a function of JSON text and a path, for both varchar and json.
+func jsonPathFn[R any](name, ret, doc string, f func(v any, p *jsonPath) (R, error)) {
+	for _, t := range []string{"varchar", "json"} {
+		defMake(name, "("+t+", varchar) "+ret, doc, func(*binding) (kernel, error) {
+			var cache pathCache
+			return fn2(func(_ *evalCall, s, path string) (R, error) {
+				var none R
+				p, err := cache.get(path)
+				if err != nil {
+					return none, err
+				}
+				v, err := decodeJSON(s)
+				if err != nil {
+					return none, errNull
+				}
+				return f(v, p)
+			}), nil
+		}, mayNull)
+	}
+}
+
+// scalarText is the text of a JSON scalar; ok is false for arrays, objects and null.
+func scalarText(v any) (string, bool) {
+	switch x := v.(type) {
+	case bool:
+		if x {
+			return "true", true
+		}
+		return "false", true
+	case json.Number:
+		return x.String(), true
+	case string:
+		return x, true
+	}
+	return "", false
+}
+
+func init() {
+	first := func(v any, p *jsonPath) (any, bool) {
+		items, ok := p.find(v)
+		if !ok || len(items) == 0 {
+			return nil, false
+		}
+		return items[0], true
+	}
+	jsonPathFn("json_extract", "json", "the part at a path", func(v any, p *jsonPath) (string, error) {
+		// Hive's paths do not unwrap arrays.
+		p.strict = true
+		if len(p.steps) > 0 && hasMany(p) {
+			items, ok := p.find(v)
+			if !ok || len(items) == 0 {
+				return "", errNull
+			}
+			if len(items) == 1 {
+				return jsonText(items[0]), nil
+			}
+			return jsonText(items), nil
+		}
+		x, ok := first(v, p)
+		if !ok {
+			return "", errNull
+		}
+		return jsonText(x), nil
+	})
+	jsonPathFn("json_extract_scalar", "varchar", "the scalar at a path as text", func(v any, p *jsonPath) (string, error) {
+		p.strict = true
+		x, ok := first(v, p)
+		if ok {
+			if s, ok := scalarText(x); ok {
+				return s, nil
+			}
+		}
+		return "", errNull
+	})
+	jsonPathFn("json_value", "varchar", "the one scalar at a path as text; null when there is none", func(v any, p *jsonPath) (string, error) {
+		items, ok := p.find(v)
+		if ok && len(items) == 1 {
+			if s, ok := scalarText(items[0]); ok {
+				return s, nil
+			}
+		}
+		return "", errNull
+	})
+	jsonPathFn("json_query", "varchar", "the part at a path as JSON text; null when it is not one item", func(v any, p *jsonPath) (string, error) {
+		items, ok := p.find(v)
+		if !ok || len(items) != 1 {
+			return "", errNull
+		}
+		return jsonText(items[0]), nil
+	})
+	jsonPathFn("json_query_wrapped", "varchar", "the parts at a path as a JSON array", func(v any, p *jsonPath) (string, error) {
+		items, ok := p.find(v)
+		if !ok || len(items) == 0 {
+			return "", errNull
+		}
+		return jsonText(items), nil
+	})
+	jsonPathFn("json_exists", "boolean", "whether there is something at a path", func(v any, p *jsonPath) (bool, error) {
+		items, ok := p.find(v)
+		return ok && len(items) > 0, nil
+	})
+	jsonPathFn("json_size", "bigint", "number of elements or members at a path; 0 of a scalar", func(v any, p *jsonPath) (int64, error) {
+		x, ok := first(v, p)
+		if !ok {
+			return 0, errNull
+		}
+		switch y := x.(type) {
+		case []any:
+			return int64(len(y)), nil
+		case jsonObject:
+			return int64(len(y)), nil
+		}
+		return 0, nil
+	})
+	def("json_parse", "(varchar) json", "the text as JSON", fn1(func(_ *evalCall, s string) (string, error) {
+		v, err := decodeJSON(s)
+		if err != nil {
+			if len(s) > 100 {
+				s = s[:100] + "..."
+			}
+			return "", badArgument("%q is not JSON", s)
+		}
+		return jsonText(v), nil
+	}))
+	def("json_format", "(json) varchar", "JSON as text", fn1(func(_ *evalCall, s string) (string, error) { return s, nil }))
+	for _, t := range []string{"varchar", "json"} {
+		def("json_array_length", "("+t+") bigint", "number of elements; null of anything else", fn1(func(_ *evalCall, s string) (int64, error) {
+			v, err := decodeJSON(s)
+			a, ok := v.([]any)
+			if err != nil || !ok {
+				return 0, errNull
+			}
+			return int64(len(a)), nil
+		}), mayNull)
+		def("json_array_get", "("+t+", bigint) json", "the element at a position from 0 or from the end", fn2(func(_ *evalCall, s string, i int64) (string, error) {
+			v, err := decodeJSON(s)
+			a, ok := v.([]any)
+			if i < 0 {
+				i += int64(len(a))
+			}
+			if err != nil || !ok || i < 0 || i >= int64(len(a)) {
+				return "", errNull
+			}
+			if x, ok := a[i].(string); ok {
+				return x, nil
+			}
+			return jsonText(a[i]), nil
+		}), mayNull)
+		def("is_json_scalar", "("+t+") boolean", "whether it is a JSON scalar", fn1(func(_ *evalCall, s string) (bool, error) {
+			v, err := decodeJSON(s)
+			if err != nil {
+				return false, badArgument("not JSON: %q", s)
+			}
+			_, ok := scalarText(v)
+			return ok || v == nil, nil
+		}))
+		for _, e := range []string{"varchar", "bigint", "double", "boolean"} {
+			defMake("json_array_contains", "("+t+", "+e+") boolean", "whether an array has an element", func(b *binding) (kernel, error) {
+				et := b.args[1].Type()
+				return fn2(func(x *evalCall, s string, want vector.Value) (bool, error) {
+					v, err := decodeJSON(s)
+					a, ok := v.([]any)
+					if err != nil || !ok {
+						return false, errNull
+					}
+					for _, y := range a {
+						_, isText := y.(string)
+						_, isBool := y.(bool)
+						if isText != (et.Kind == vector.Varchar) || isBool != (et.Kind == vector.Boolean) {
+							continue
+						}
+						if z, err := jsonItem(y, et, x.ctx); err == nil && z != nil && CompareValues(et, z, want) == 0 {
+							return true, nil
+						}
+					}
+					return false, nil
+				}), nil
+			}, mayNull)
+		}
+	}
+	defMake("json_array", "(any...) varchar", "a JSON array of the arguments, without nulls", func(b *binding) (kernel, error) {
+		types := argTypes(b)
+		return fnN(func(x *evalCall, args []vector.Value) (vector.Value, error) {
+			var out bytes.Buffer
+			out.WriteByte('[')
+			for i, a := range args {
+				if a == nil {
+					continue
+				}
+				if out.Len() > 1 {
+					out.WriteByte(',')
+				}
+				if err := writeJSON(&out, a, types[i], x.ctx); err != nil {
+					return nil, err
+				}
+			}
+			out.WriteByte(']')
+			return out.String(), nil
+		}), nil
+	}, notNullResult, optionally)
+	defMake("json_object", "(any...) varchar", "a JSON object of keys and values in turn", func(b *binding) (kernel, error) {
+		types := argTypes(b)
+		if len(types)%2 != 0 {
+			return nil, mismatch("json_object needs a value for each key")
+		}
+		return fnN(func(x *evalCall, args []vector.Value) (vector.Value, error) {
+			var out bytes.Buffer
+			out.WriteByte('{')
+			for i := 0; i < len(args); i += 2 {
+				if i > 0 {
+					out.WriteByte(',')
+				}
+				k, ok := args[i].(string)
+				if !ok {
+					return nil, badArgument("a key of json_object must be text and not null")
+				}
+				quoteJSON(&out, k)
+				out.WriteByte(':')
+				if err := writeJSON(&out, args[i+1], types[i+1], x.ctx); err != nil {
+					return nil, err
+				}
+			}
+			out.WriteByte('}')
+			return out.String(), nil
+		}), nil
+	}, notNullResult, optionally)
+	def("variant_to_json to_json", "(variant) json", "a variant as JSON", fn1(func(_ *evalCall, v vector.Value) (vector.Value, error) { return variantText(v) }))
+}
+
+func argTypes(b *binding) []vector.Type {
+	ts := make([]vector.Type, len(b.args))
+	for i, a := range b.args {
+		ts[i] = a.Type()
+	}
+	return ts
+}
+
+// hasMany reports whether a path can name several items.
+func hasMany(p *jsonPath) bool {
+	for _, s := range p.steps {
+		if s.kind == 'I' || s.kind == 'M' || s.kind == 'd' {
+			return true
+		}
+	}
+	return false
+}
