@@ -110,7 +110,7 @@ func randomPositions(r *rand.Rand) []int64 {
 
 func TestBitmapAgainstMap(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
-	for range 60 {
+	for range 25 {
 		want := randomPositions(r)
 		shuffled := slices.Clone(want)
 		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })

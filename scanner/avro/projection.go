@@ -119,23 +119,6 @@ type op struct {
 	absent []*column
 }
 
-// column collects the values of a wanted type.
-type column struct {
-	typ  vector.Type
-	v    *vector.Vector
-	n    int
-	kids []*column
-	fill *vector.Vector // a constant for a field that the file lacks
-}
-
-func newColumn(t vector.Type) *column {
-	c := &column{typ: t, v: &vector.Vector{Type: t}}
-	if t.Physical() == vector.PList {
-		c.v.Offsets = []int32{0}
-	}
-	return c
-}
-
 // compiler makes ops for a file.
 type compiler struct{ f *File }
 
