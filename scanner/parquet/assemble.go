@@ -22,6 +22,8 @@ func (c *column) assemble(slots int) (*vector.Vector, int, error) {
 		return &c.leaf.out, n, nil
 	case structColumn:
 		return c.assembleStruct(slots)
+	case variantColumn:
+		return c.assembleVariant(slots)
 	}
 	return c.assembleList(slots)
 }

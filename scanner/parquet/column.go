@@ -20,6 +20,9 @@ type column struct {
 	// Of a list: its elements exist from definition level elementDef on.
 	elementDef int
 
+	shred *shred // of a shredded variant, whose only kid is the row of its parts
+	file  string
+
 	constant *vector.Vector // of a column that the file does not have
 	out      vector.Vector
 	valid    []uint64
@@ -38,10 +41,12 @@ const (
 	structColumn
 	listColumn
 	mapColumn
+	variantColumn
 )
 
 // builder makes column trees and collects the leaves they need.
 type builder struct {
+	file   string
 	leaves map[*Node]*leaf
 	order  []*leaf
 }
@@ -133,7 +138,16 @@ func (b *builder) structColumn(c *column, p *Projection) (*column, error) {
 	kids := p.Children
 	if p.Type.Kind == vector.Variant && kids == nil {
 		if n.Child("typed_value") != nil {
-			return nil, fault.New(fault.Unsupported, "column %s is a shredded variant, which a projection without its parts cannot read", n.Path())
+			parts, s, err := shredded(n)
+			if err != nil {
+				return nil, err
+			}
+			kid, err := b.column(parts, c.rep, c.present)
+			if err != nil {
+				return nil, err
+			}
+			c.kind, c.shred, c.file, c.kids = variantColumn, s, b.file, []*column{kid}
+			return c, nil
 		}
 		for _, f := range p.Type.Fields {
 			child := n.Child(f.Name)

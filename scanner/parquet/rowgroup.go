@@ -58,7 +58,7 @@ func OpenRowGroup(ctx context.Context, o storage.Object, f *Footer, rg int, cols
 		r.opt.ReadAheadBytes = defaultReadAhead
 	}
 	for i, p := range cols {
-		b := builder{leaves: map[*Node]*leaf{}}
+		b := builder{file: f.Path, leaves: map[*Node]*leaf{}}
 		c, err := b.column(p, 0, 0)
 		if err != nil {
 			return nil, fault.Wrap(fault.Corrupt, err, "Parquet file %s", f.Path)
