@@ -1,0 +1,62 @@
+package expr
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+func init() {
+	part := func(name, doc string, f func(u *url.URL) (string, bool)) {
+		def(name, "(varchar) varchar", doc, fn1(func(_ *evalCall, s string) (string, error) {
+			u, err := url.Parse(s)
+			if err != nil {
+				return "", errNull
+			}
+			x, ok := f(u)
+			if !ok {
+				return "", errNull
+			}
+			return x, nil
+		}), mayNull)
+	}
+	part("url_extract_protocol", "the protocol of a URL", func(u *url.URL) (string, bool) { return u.Scheme, true })
+	part("url_extract_host", "the host of a URL", func(u *url.URL) (string, bool) { return u.Hostname(), u.Host != "" })
+	part("url_extract_path", "the path of a URL", func(u *url.URL) (string, bool) { return u.Path, true })
+	part("url_extract_query", "the query of a URL", func(u *url.URL) (string, bool) { return u.RawQuery, true })
+	part("url_extract_fragment", "the fragment of a URL", func(u *url.URL) (string, bool) { return u.Fragment, true })
+	def("url_extract_port", "(varchar) bigint", "the port of a URL", fn1(func(_ *evalCall, s string) (int64, error) {
+		u, err := url.Parse(s)
+		if err != nil {
+			return 0, errNull
+		}
+		n, err := strconv.ParseInt(u.Port(), 10, 64)
+		if err != nil {
+			return 0, errNull
+		}
+		return n, nil
+	}), mayNull)
+	def("url_extract_parameter", "(varchar, varchar) varchar", "a parameter of a URL's query", fn2(func(_ *evalCall, s, name string) (string, error) {
+		u, err := url.Parse(s)
+		if err != nil {
+			return "", errNull
+		}
+		for _, kv := range strings.Split(u.RawQuery, "&") {
+			k, v, _ := strings.Cut(kv, "=")
+			if dk, err := url.QueryUnescape(k); err == nil && dk == name {
+				if dv, err := url.QueryUnescape(v); err == nil {
+					return dv, nil
+				}
+			}
+		}
+		return "", errNull
+	}), mayNull)
+	def("url_encode", "(varchar) varchar", "escaped for a URL's query", fn1(func(_ *evalCall, s string) (string, error) { return url.QueryEscape(s), nil }))
+	def("url_decode", "(varchar) varchar", "unescaped from a URL's query", fn1(func(_ *evalCall, s string) (string, error) {
+		x, err := url.QueryUnescape(s)
+		if err != nil {
+			return "", badArgument("url_decode: %v", err)
+		}
+		return x, nil
+	}))
+}
