@@ -58,12 +58,16 @@ type Bytes struct {
 	ends    []uint32 // otherwise entry i is data[ends[i]:ends[i+1]]
 	present []uint64 // nil: all or, when there is no data at all, none
 	none    bool
+	codes   []uint8 // when set, entry i is value codes[i] of a dictionary that width or ends describe
 }
 
 // At gives entry i; ok is false when it is absent.
 func (c *Bytes) At(i int) (b []byte, ok bool) {
 	if c.none || c.present != nil && c.present[i>>6]&(1<<(uint(i)&63)) == 0 {
 		return nil, false
+	}
+	if c.codes != nil {
+		i = int(c.codes[i])
 	}
 	if c.width > 0 {
 		return c.data[i*c.width : (i+1)*c.width : (i+1)*c.width], true
@@ -75,7 +79,7 @@ func (c *Bytes) At(i int) (b []byte, ok bool) {
 func (c *Bytes) Any() bool { return !c.none }
 
 func (c *Bytes) size() int64 {
-	return int64(len(c.data)) + int64(len(c.ends))*4 + int64(len(c.present))*8
+	return int64(len(c.data)) + int64(len(c.ends))*4 + int64(len(c.present))*8 + int64(len(c.codes))
 }
 
 // bytesBuilder collects a Bytes column.
@@ -136,6 +140,9 @@ func (b *bytesBuilder) finish(n int) Bytes {
 	if b.absent {
 		c.present = append([]uint64(nil), b.present...)
 	}
+	if b.dictionary(&c, n) {
+		return c
+	}
 	if b.width > 0 && b.width <= 16 {
 		c.width = b.width
 		if !b.absent {
@@ -150,6 +157,37 @@ func (b *bytesBuilder) finish(n int) Bytes {
 	}
 	c.data, c.ends = bytes.Clone(b.data), append([]uint32(nil), b.ends...)
 	return c
+}
+
+// dictionary stores few distinct values once, if there are few: bounds of low-cardinality columns repeat from file to file.
+func (b *bytesBuilder) dictionary(c *Bytes, n int) bool {
+	const sample, most = 256, 256
+	codes := make([]uint8, 0, n)
+	byValue := map[string]int{}
+	d := bytesBuilder{}
+	for i := range n {
+		if b.present[i>>6]&(1<<(uint(i)&63)) == 0 {
+			codes = append(codes, 0)
+			continue
+		}
+		v := b.data[b.ends[i]:b.ends[i+1]]
+		k, ok := byValue[string(v)]
+		if !ok {
+			if k = len(byValue); k == most || i < sample && k > sample/4 {
+				return false
+			}
+			byValue[string(v)] = k
+			d.add(v, true)
+		}
+		codes = append(codes, uint8(k))
+	}
+	c.codes = codes
+	if d.width > 0 {
+		c.width, c.data = d.width, bytes.Clone(d.data)
+	} else {
+		c.data, c.ends = bytes.Clone(d.data), append([]uint32(nil), d.ends...)
+	}
+	return true
 }
 
 // Lists is a column of lists of integers.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"testing"
@@ -232,6 +233,40 @@ func BenchmarkDecode(b *testing.B) {
 	for b.Loop() {
 		if _, err := decode(context.Background(), blob(raw), "m", nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestBytesColumn(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	for _, distinct := range []int{1, 3, 100, 1000} {
+		for _, fixed := range []bool{true, false} {
+			const n = 5000
+			var b bytesBuilder
+			want := make([][]byte, n)
+			for i := range n {
+				if r.Intn(10) == 0 && distinct != 3 {
+					b.pad(i)
+					b.add(nil, false)
+					continue
+				}
+				k := r.Intn(distinct)
+				v := []byte(fmt.Sprintf("%04d", k))
+				if !fixed {
+					v = bytes.Repeat([]byte("x"), k%40)
+				}
+				want[i] = v
+				b.pad(i)
+				b.add(v, true)
+			}
+			c := b.finish(n)
+			for i := range n {
+				v, ok := c.At(i)
+				require.Equal(t, want[i] != nil, ok)
+				if ok {
+					require.True(t, bytes.Equal(want[i], v))
+				}
+			}
 		}
 	}
 }
