@@ -46,6 +46,8 @@ func inflate(raw []byte) ([]byte, error) {
 	}
 	out, err := io.ReadAll(io.LimitReader(z, MaxMetadataBytes+1))
 	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fault.New(fault.Corrupt, "cannot be decompressed: the compressed data ends too early")
 	case err != nil:
 		return nil, fault.New(fault.Corrupt, "cannot be decompressed: %v", err)
 	case len(out) > MaxMetadataBytes:

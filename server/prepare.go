@@ -108,12 +108,31 @@ func (s *Server) bind(ctx context.Context, blob []byte, stream flight.DataStream
 	if _, err := st.boundRows(); err != nil { // a wrong parameter is told here, before anything runs
 		return nil, err
 	}
+	if len(st.h.Params) <= maxRememberedBytes {
+		s.bound.Add(st.boundKey(), st.h.Params)
+	} else {
+		s.bound.Remove(st.boundKey())
+	}
 	return s.sealHandle(st.h)
+}
+
+// maxRememberedBytes bounds what is remembered of one handle's parameters.
+const maxRememberedBytes = 64 << 10
+
+func (st *statement) boundKey() string { return st.h.Principal + "\x00" + st.h.ID }
+
+// lastBound gives the parameters that were last bound to a handle which carries none itself: drivers before 18 ignore the
+// handle that a bind returns and execute the first one. It is the one thing that only the server that took the bind knows.
+func (st *statement) lastBound() {
+	if len(st.h.Params) == 0 && st.blob != nil && len(st.prepared.Params) > 0 {
+		st.h.Params, _ = st.s.bound.Get(st.boundKey())
+	}
 }
 
 // boundRows gives the rows of parameters to run with: one empty row for a statement without parameters.
 func (st *statement) boundRows() ([][]vector.Value, error) {
 	want := st.prepared.Params
+	st.lastBound()
 	if len(st.h.Params) == 0 {
 		if len(want) > 0 {
 			return nil, fault.WithID(fault.Invalid, "INVALID_PARAMETER_USAGE", "the statement has %d parameters and none are bound", len(want))

@@ -62,6 +62,7 @@ type Server struct {
 	sessions *sessions
 	running  *running
 	planned  *lru.Cache[string, *plan.Prepared] // by ticket: DoGet reuses what GetFlightInfo planned
+	bound    *lru.Cache[string, []byte]         // by principal and handle id: see lastBound
 	sqlInfo  map[uint32]any
 	grpc     *grpc.Server
 	stop     context.CancelFunc
@@ -74,6 +75,7 @@ const (
 	maxHeaderBytes      = 64 << 10
 	maxStreams          = 1000
 	plannedStatements   = 512
+	boundHandles        = 1024
 	defaultHandleLife   = 24 * time.Hour
 	keepaliveMinTime    = 10 * time.Second
 	keepaliveEvery      = 30 * time.Second
@@ -102,6 +104,9 @@ func New(opt Options) (*Server, error) {
 	}
 	var err error
 	if s.planned, err = lru.New[string, *plan.Prepared](plannedStatements); err != nil {
+		return nil, err
+	}
+	if s.bound, err = lru.New[string, []byte](boundHandles); err != nil {
 		return nil, err
 	}
 	s.sqlInfo = sqlInfo(opt.Version)

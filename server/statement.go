@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/exec"
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/fault"
@@ -50,7 +51,18 @@ func (st *statement) environment() (*plan.Environment, error) {
 	return &plan.Environment{
 		Catalogs: st.s, Catalog: st.h.Session.Catalog, Schema: st.h.Session.Schema, User: st.h.Principal,
 		Dialect: st.h.Session.Dialect, Zone: zone, Now: time.Now(), Snapshots: st.h.Pins, Session: st.h.Session.named(),
+		MetadataTable: st.s.metadataTable,
 	}, nil
+}
+
+// metadataTable reads the metadata tables that are made from manifests.
+func (s *Server) metadataTable(ctx context.Context, t *catalog.Table, snap catalog.Snapshot, name string) ([]plan.Column, [][]vector.Value, error) {
+	fields, rows, err := s.opt.Scanner.MetadataTable(ctx, t, snap, name)
+	columns := make([]plan.Column, len(fields))
+	for i, f := range fields {
+		columns[i] = plan.Column{Name: f.Name, Type: f.Type, Nullable: f.Nullable}
+	}
+	return columns, rows, err
 }
 
 // plan binds the statement, once a call; what GetFlightInfo planned is reused by the DoGet of its ticket.
@@ -97,6 +109,7 @@ func (st *statement) ticket(ctx context.Context) ([]byte, error) {
 	if err := st.plan(ctx); err != nil {
 		return nil, err
 	}
+	st.lastBound()
 	st.h.Pins = st.prepared.Pinned
 	blob, err := st.s.sealHandle(st.h)
 	if err != nil {

@@ -1,13 +1,11 @@
 package vector
 
 import (
-	"encoding/json"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet/variant"
 
 	"github.com/skua-db/skua/fault"
 )
@@ -48,7 +46,7 @@ func (b *Batcher) Bytes() int {
 func (b *Batcher) Append(c *Chunk, from, to int) error {
 	for i, col := range b.cols {
 		if err := col.appendVector(c.Cols[i], c.Sel, from, to); err != nil {
-			return fault.Wrap(fault.Internal, err, "column %s", b.schema.Field(i).Name)
+			return fault.Wrap(fault.Corrupt, err, "column %s", b.schema.Field(i).Name)
 		}
 	}
 	b.rows += to - from
@@ -278,11 +276,11 @@ func (c *arrowColumn) appendStrings(v *Vector, sel []uint16, from, to int) error
 		}
 		if !v.IsNull(i) {
 			if c.t.Kind == Variant {
-				text, err := variantJSON(s, v.Index(i))
-				if err != nil {
+				var err error
+				j := v.Index(i)
+				if c.fixed, err = AppendVariantJSON(c.fixed, s.Children[0].Bytes(j), s.Children[1].Bytes(j)); err != nil {
 					return err
 				}
-				c.fixed = append(c.fixed, text...)
 			} else {
 				c.fixed = append(c.fixed, s.Views[v.Index(i)].Bytes(s.Bufs)...)
 			}
@@ -290,19 +288,6 @@ func (c *arrowColumn) appendStrings(v *Vector, sel []uint16, from, to int) error
 		c.offs = append(c.offs, int32(len(c.fixed)))
 	}
 	return nil
-}
-
-// variantJSON renders a variant value as JSON text. A variant null is the text null, which is not a SQL NULL.
-func variantJSON(s *Vector, i int) ([]byte, error) {
-	x, err := variant.New(s.Children[0].Bytes(i), s.Children[1].Bytes(i))
-	if err != nil {
-		return nil, fault.New(fault.Corrupt, "variant value cannot be read: %v", err)
-	}
-	text, err := json.Marshal(x)
-	if err != nil {
-		return nil, fault.New(fault.Corrupt, "variant value cannot be rendered: %v", err)
-	}
-	return text, nil
 }
 
 func (c *arrowColumn) appendRows(v *Vector, rowAt func(int) int, from, to int) error {

@@ -51,7 +51,7 @@ def test_basic_token(client):
 
 
 def test_forged_ticket_is_refused(client):
-    with pytest.raises(flight.FlightError):
+    with pytest.raises(Exception, match="plan again"):
         client.do_get(flight.Ticket(b"\x01" + bytes(range(128, 200)))).read_all()
 
 

@@ -197,6 +197,8 @@ func plainText(a arrow.Array, i int) string {
 			s += " UTC"
 		}
 		return s
+	case *arrow.Decimal128Type:
+		return a.(*array.Decimal128).Value(i).ToString(t.Scale)
 	case *arrow.BinaryType, *arrow.FixedSizeBinaryType:
 		return fmt.Sprintf("%x", a.(interface{ Value(int) []byte }).Value(i))
 	case arrow.NestedType:

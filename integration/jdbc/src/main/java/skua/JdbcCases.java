@@ -78,11 +78,17 @@ public final class JdbcCases {
       r.statements(c);
     }
     r.check("catalog in the address", () -> {
-      try (Connection c = DriverManager.getConnection(args[0] + (args[0].contains("?") ? "&" : "?") + "catalog=demo", p);
-          Statement s = c.createStatement();
+      Connection c = DriverManager.getConnection(args[0] + (args[0].contains("?") ? "&" : "?") + "catalog=demo", p);
+      try (Statement s = c.createStatement();
           ResultSet rs = s.executeQuery("SELECT count(*) FROM tpch.region")) {
         rs.next();
         want(5L, rs.getLong(1), "regions");
+      }
+      try {
+        c.close();
+      } catch (SQLException e) {
+        // The driver shuts its channel before it asks for the session's end, and reports that as an error.
+        want(true, messages(e).contains("Channel shutdown invoked"), "an error of the driver's own");
       }
     });
     System.out.println(r.passed + " passed, " + r.failed + " failed");
@@ -217,7 +223,7 @@ public final class JdbcCases {
           names.add(rs.getString("COLUMN_NAME") + " " + rs.getString("TYPE_NAME") + " " + rs.getInt("NULLABLE"));
         }
       }
-      want(List.of("n_nationkey BIGINT 0", "n_name VARCHAR 0", "n_regionkey BIGINT 0", "n_comment VARCHAR 1"), names, "columns");
+      want(List.of("n_nationkey bigint 0", "n_name varchar 0", "n_regionkey bigint 0", "n_comment varchar 1"), names, "columns");
     });
     check("getColumns of decimals", () -> {
       try (ResultSet rs = m.getColumns("demo", "tpch", "orders", "o_totalprice")) {
