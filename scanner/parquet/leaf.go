@@ -22,12 +22,14 @@ type leaf struct {
 	left int64 // entries that the chunk has still to give, without a plan
 
 	// The current page.
-	page    *Page
-	pageAt  int64
-	lv      levels
-	entry   int // entries consumed
-	slot    int // slots consumed
-	pageEnd int64
+	page   *Page
+	pageAt int64
+	lv     levels
+	// reserved is what the pool holds for lv.
+	reserved int64
+	entry    int // entries consumed
+	slot     int // slots consumed
+	pageEnd  int64
 
 	dictPage *Page
 	taken    int64 // records that the last call of records consumed
@@ -89,6 +91,10 @@ func (l *leaf) close() {
 		l.dictPage = nil
 	}
 	l.src.close()
+	if l.reserved > 0 {
+		l.src.opt.Pool.Release(l.reserved)
+		l.reserved = 0
+	}
 }
 
 // dropPage leaves the current page; vectors of this batch may still refer to its bytes.
@@ -142,6 +148,9 @@ func (l *leaf) nextPage(ctx context.Context, target int64) error {
 		}
 		l.left -= int64(p.header.numValues)
 	}
+	if err := l.reserveLevels(int64(p.header.numValues)); err != nil {
+		return err
+	}
 	rest, err := l.lv.read(l.node, &p.header, p.body, l.minDef)
 	if err == nil {
 		dictLen := -1
@@ -154,6 +163,27 @@ func (l *leaf) nextPage(ctx context.Context, target int64) error {
 		return l.fail(err)
 	}
 	l.entry, l.slot = 0, 0
+	return nil
+}
+
+// reserveLevels accounts for the levels of a page of so many entries: a run of a few bytes can unfold to any number of them. The
+// memory is kept for the pages that follow.
+func (l *leaf) reserveLevels(entries int64) error {
+	need := entries / 8
+	switch {
+	case l.node.MaxDef == 0:
+		return nil
+	case l.node.MaxRep > 0:
+		need += 2 * entries
+	case l.node.MaxDef > 1:
+		need += entries
+	}
+	if pool := l.src.opt.Pool; pool != nil && need > l.reserved {
+		if err := pool.Reserve(need - l.reserved); err != nil {
+			return err
+		}
+		l.reserved = need
+	}
 	return nil
 }
 
