@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/skua-db/skua/expr"
+	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/plan"
 	"github.com/skua-db/skua/profile"
 	"github.com/skua-db/skua/vector"
@@ -20,8 +22,32 @@ func (r *run) limit(x *plan.Limit, op *profile.Operator) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.cut(s, op, x.Count, x.Offset)
+	count, offset := x.Count, x.Offset
+	if x.CountExpr != nil {
+		if count, err = r.rowCount(x.CountExpr, "LIMIT"); err != nil {
+			return nil, err
+		}
+	}
+	if x.OffsetExpr != nil {
+		if offset, err = r.rowCount(x.OffsetExpr, "OFFSET"); err != nil {
+			return nil, err
+		}
+	}
+	r.cut(s, op, count, offset)
 	return s, nil
+}
+
+// rowCount evaluates a parameter that stands for a number of rows.
+func (r *run) rowCount(e expr.Expr, clause string) (int64, error) {
+	v, err := expr.EvalConst(e, r.q.Context)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := v.(int64)
+	if !ok || n < 0 {
+		return 0, fault.WithID(fault.Invalid, "INVALID_ARGUMENTS", "the parameter of %s must be a number of rows, not %v", clause, v)
+	}
+	return n, nil
 }
 
 // cut lets count rows (negative: all) through after offset.

@@ -170,6 +170,9 @@ func (x *exprBinder) bind1(e sql.Expr) (expr.Expr, error) {
 		if op, ok := compareOps[e.Op]; ok {
 			out, err = expr.NewCompare(op, l, r)
 		} else {
+			if untyped(l) && untyped(r) && e.Op != "||" { // ? + ? says nothing about its type
+				l, r = &expr.Param{Index: l.(*expr.Param).Index, Typ: bigint}, &expr.Param{Index: r.(*expr.Param).Index, Typ: bigint}
+			}
 			out, err = expr.NewCall(e.Op, []expr.Expr{l, r})
 		}
 		return out, b.place(e.Pos, err)
@@ -366,6 +369,12 @@ func (x *exprBinder) name(n *sql.Name) (expr.Expr, error) {
 func isNotFound(err error) bool {
 	var e *fault.Error
 	return errors.As(err, &e) && e.ID == "COLUMN_NOT_FOUND"
+}
+
+// untyped reports whether e is a parameter whose type is still to be found.
+func untyped(e expr.Expr) bool {
+	p, ok := e.(*expr.Param)
+	return ok && p.Typ.Kind == vector.Null
 }
 
 func text(s string) *expr.Literal { return &expr.Literal{Value: s, Typ: vector.Of(vector.Varchar)} }

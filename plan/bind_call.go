@@ -446,11 +446,31 @@ func (x *exprBinder) windowCall(name string, c *sql.Call) (expr.Expr, error) {
 		call = &expr.WindowCall{Agg: a, Args: a.Args, Frame: frame, Typ: a.Typ}
 	}
 	spec := x.windows.spec(part, order)
+	for i, old := range spec.calls {
+		if sameCall(old, call) {
+			return b.cols.ref(spec.cols[i]), nil
+		}
+	}
 	id := b.cols.add(name, call.Typ, true)
 	b.places[id] = c.At()
 	spec.calls = append(spec.calls, call)
 	spec.cols = append(spec.cols, id)
 	return b.cols.ref(id), nil
+}
+
+// sameCall reports whether two calls over the same partitions and order give the same values.
+func sameCall(a, b *expr.WindowCall) bool {
+	bound := func(x, y expr.Bound) bool {
+		return x.Kind == y.Kind && (x.Offset == nil) == (y.Offset == nil) && (x.Offset == nil || expr.Equal(x.Offset, y.Offset))
+	}
+	if a.Name != b.Name || a.IgnoreNulls != b.IgnoreNulls || (a.Agg == nil) != (b.Agg == nil) || a.Frame.Unit != b.Frame.Unit || a.Frame.Exclude != b.Frame.Exclude ||
+		!bound(a.Frame.Start, b.Frame.Start) || !bound(a.Frame.End, b.Frame.End) {
+		return false
+	}
+	if a.Agg != nil {
+		return sameAggregate(a.Agg, b.Agg)
+	}
+	return slices.EqualFunc(a.Args, b.Args, expr.Equal)
 }
 
 const nestedWindow = "a window function"

@@ -190,7 +190,8 @@ func (b *binder) usingJoin(j *sql.Join, kind JoinKind, names []sql.Ident, l rel,
 	var full *projectRel
 	for _, n := range names {
 		lc, rc := ls.lookup(nil, n), rs.lookup(nil, n)
-		for side, found := range map[string][]scopeCol{"left": lc, "right": rc} {
+		for i, found := range [][]scopeCol{lc, rc} {
+			side := [...]string{"left", "right"}[i]
 			if len(found) == 0 {
 				return nil, nil, b.errorf(n.Pos, fault.NotFound, "COLUMN_NOT_FOUND", "column %q of USING does not exist on the %s side", n.Name, side)
 			}

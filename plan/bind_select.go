@@ -153,7 +153,7 @@ func (b *binder) selectQuery(s *sql.Select, q *sql.Query, outer *scope) (*bound,
 		if s.Distinct {
 			return nil, b.errorf(e.At(), fault.Invalid, "EXPRESSION_NOT_IN_DISTINCT", "with SELECT DISTINCT, ORDER BY can only name what is selected")
 		}
-		id := b.cols.add("", v.Type(), v.Nullable())
+		id := b.cols.add(sql.String(e), v.Type(), v.Nullable())
 		list.list, list.cols = append(list.list, v), append(list.cols, id)
 		extra = append(extra, id)
 		return b.cols.ref(id), nil

@@ -116,7 +116,7 @@ func (w *lowering) lower(r rel) *lowered {
 			v.Rows = append(v.Rows, w.all(row, empty))
 		}
 		for i, id := range n.cols {
-			null := false
+			null := w.o.cols.list[id].Nullable
 			for _, row := range v.Rows {
 				null = null || row[i].Nullable()
 			}

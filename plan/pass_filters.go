@@ -42,6 +42,11 @@ func addCond(conds []expr.Expr, c expr.Expr) []expr.Expr {
 }
 
 func (o *optimizer) push(r rel, conds []expr.Expr) rel {
+	for _, c := range conds {
+		if l, ok := c.(*expr.Literal); ok && l.Value != true { // no row passes
+			return &valuesRel{cols: r.out()}
+		}
+	}
 	switch n := r.(type) {
 	case *filterRel:
 		for _, c := range n.conds {

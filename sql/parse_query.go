@@ -319,7 +319,13 @@ func (p *parser) anyIdentAlias() Ident {
 }
 
 func (p *parser) starOptions(s *Star) {
-	if (p.is("EXCLUDE") || p.is("EXCEPT")) && (p.peek(1).isOp("(") && !p.queryAhead(1) || p.is("EXCLUDE") && isName(p.peek(1))) {
+	for range 2 { // in either order
+		p.starOption(s)
+	}
+}
+
+func (p *parser) starOption(s *Star) {
+	if s.Exclude == nil && (p.is("EXCLUDE") || p.is("EXCEPT")) && (p.peek(1).isOp("(") && !p.queryAhead(1) || p.is("EXCLUDE") && isName(p.peek(1))) {
 		p.i++
 		if p.isOp("(") {
 			s.Exclude = p.identList()
@@ -327,7 +333,7 @@ func (p *parser) starOptions(s *Star) {
 			s.Exclude = []Ident{p.ident()}
 		}
 	}
-	if p.is("REPLACE") && p.peek(1).isOp("(") {
+	if s.Replace == nil && p.is("REPLACE") && p.peek(1).isOp("(") {
 		p.i += 2
 		for {
 			it := SelectItem{Expr: p.expr()}
