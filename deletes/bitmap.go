@@ -99,10 +99,17 @@ func (b *Bitmap) Mask(first int64, n int, mask []uint64) bool {
 			if end := hi - w<<6; end < 64 {
 				word &= 1<<uint(end) - 1
 			}
-			for ; word != 0; word &= word - 1 {
-				row := w<<6 + int64(bits.TrailingZeros64(word)) + shift
-				mask[row>>6] |= 1 << (uint(row) & 63)
-				any = true
+			if word == 0 {
+				continue
+			}
+			any = true
+			if at := w<<6 + shift; at < 0 {
+				mask[0] |= word >> uint(-at)
+			} else {
+				mask[at>>6] |= word << (uint(at) & 63)
+				if high := word >> (64 - uint(at)&63); at&63 != 0 && high != 0 {
+					mask[at>>6+1] |= high
+				}
 			}
 		}
 	}
@@ -111,25 +118,37 @@ func (b *Bitmap) Mask(first int64, n int, mask []uint64) bool {
 
 // Drop keeps the rows of sel (nil: 0..n-1) whose bit in mask is clear, writing into dst.
 func Drop(mask []uint64, n int, sel, dst []uint16) []uint16 {
-	dst = dst[:0]
+	if cap(dst) < n {
+		dst = make([]uint16, n)
+	}
+	dst = dst[:n]
+	k := 0
 	if sel != nil {
 		for _, r := range sel {
+			dst[k] = r
 			if mask[r>>6]&(1<<(r&63)) == 0 {
-				dst = append(dst, r)
+				k++
 			}
 		}
-		return dst
+		return dst[:k]
 	}
 	for w := 0; w<<6 < n; w++ {
 		word := ^mask[w]
 		if end := n - w<<6; end < 64 {
 			word &= 1<<uint(end) - 1
+		} else if word == ^uint64(0) {
+			for i := range dst[k : k+64] {
+				dst[k+i] = uint16(w<<6 + i)
+			}
+			k += 64
+			continue
 		}
 		for ; word != 0; word &= word - 1 {
-			dst = append(dst, uint16(w<<6+bits.TrailingZeros64(word)))
+			dst[k] = uint16(w<<6 + bits.TrailingZeros64(word))
+			k++
 		}
 	}
-	return dst
+	return dst[:k]
 }
 
 // FromPositions makes a set of positions, which must not be negative, in any order and with repeats. It may reorder

@@ -23,16 +23,21 @@ type Keys struct {
 
 	// Open addressing with linear probing; seq 0 marks a free slot. A single column of at most 64 bits needs no tuple: its
 	// hash is a bijection. Other tuples stand encoded in arena at ref.
-	hashes []uint64
-	seqs   []int64
-	refs   []uint64
-	arena  []byte
+	slots []slot
+	refs  []uint64
+	arena []byte
 	n      int
 	single bool
 	// nullSeq is the number of the null key of a single column.
 	nullSeq int64
 	maxSeq  int64
 	scratch Scratch
+}
+
+// slot is a key's hash and newest sequence number side by side, for one cache miss a lookup.
+type slot struct {
+	hash uint64
+	seq  int64
 }
 
 // Scratch is working space for Select.
@@ -117,7 +122,7 @@ func (k *Keys) reserve(more int) error {
 	for want < 2*(k.n+more) {
 		want *= 2
 	}
-	if want <= len(k.hashes) {
+	if want <= len(k.slots) {
 		return nil
 	}
 	width := int64(16)
@@ -127,26 +132,26 @@ func (k *Keys) reserve(more int) error {
 	if err := k.account(int64(want) * width); err != nil {
 		return err
 	}
-	hashes, seqs, refs := k.hashes, k.seqs, k.refs
-	k.hashes, k.seqs = make([]uint64, want), make([]int64, want)
+	slots, refs := k.slots, k.refs
+	k.slots = make([]slot, want)
 	if !k.single {
 		k.refs = make([]uint64, want)
 	}
 	mask := uint64(want - 1)
-	for i, s := range seqs {
-		if s == 0 {
+	for i, s := range slots {
+		if s.seq == 0 {
 			continue
 		}
-		at := hashes[i] & mask
-		for k.seqs[at] != 0 {
+		at := s.hash & mask
+		for k.slots[at].seq != 0 {
 			at = (at + 1) & mask
 		}
-		k.hashes[at], k.seqs[at] = hashes[i], s
+		k.slots[at] = s
 		if !k.single {
 			k.refs[at] = refs[i]
 		}
 	}
-	old := int64(len(hashes)) * width
+	old := int64(len(slots)) * width
 	if k.pool != nil {
 		k.pool.Release(old)
 	}
@@ -155,11 +160,11 @@ func (k *Keys) reserve(more int) error {
 }
 
 func (k *Keys) insert(cols []*vector.Vector, r int, h uint64, seq int64) error {
-	mask := uint64(len(k.hashes) - 1)
+	mask := uint64(len(k.slots) - 1)
 	at := h & mask
-	for ; k.seqs[at] != 0; at = (at + 1) & mask {
-		if k.hashes[at] == h && (k.single || k.equal(at, cols, r, &k.scratch)) {
-			k.seqs[at] = max(k.seqs[at], seq)
+	for ; k.slots[at].seq != 0; at = (at + 1) & mask {
+		if k.slots[at].hash == h && (k.single || k.equal(at, cols, r, &k.scratch)) {
+			k.slots[at].seq = max(k.slots[at].seq, seq)
 			return nil
 		}
 	}
@@ -182,7 +187,7 @@ func (k *Keys) insert(cols []*vector.Vector, r int, h uint64, seq int64) error {
 		k.arena = binary.AppendUvarint(k.arena, uint64(len(t)))
 		k.arena = append(k.arena, t...)
 	}
-	k.hashes[at], k.seqs[at] = h, seq
+	k.slots[at] = slot{h, seq}
 	k.n++
 	return nil
 }
@@ -202,7 +207,7 @@ func (k *Keys) Select(cols []*vector.Vector, n int, sel, dst []uint16, seq int64
 	if sel != nil {
 		rows = len(sel)
 	}
-	if len(k.hashes) == 0 && k.nullSeq <= seq || k.maxSeq <= seq {
+	if len(k.slots) == 0 && k.nullSeq <= seq || k.maxSeq <= seq {
 		for i := range rows {
 			if sel != nil {
 				dst = append(dst, sel[i])
@@ -213,7 +218,7 @@ func (k *Keys) Select(cols []*vector.Vector, n int, sel, dst []uint16, seq int64
 		return dst
 	}
 	hs := k.hash(cols, n, s)
-	mask := uint64(len(k.hashes) - 1)
+	mask := uint64(len(k.slots) - 1)
 	nullable := k.single && (cols[0].Valid != nil || cols[0].Type.Kind == vector.Null)
 	for i := range rows {
 		r := i
@@ -228,10 +233,14 @@ func (k *Keys) Select(cols []*vector.Vector, n int, sel, dst []uint16, seq int64
 		}
 		h := hs[r]
 		dead := false
-		if len(k.hashes) > 0 {
-			for at := h & mask; k.seqs[at] != 0; at = (at + 1) & mask {
-				if k.hashes[at] == h && (k.single || k.equal(at, cols, r, s)) {
-					dead = k.seqs[at] > seq
+		if len(k.slots) > 0 {
+			for at := h & mask; ; at = (at + 1) & mask {
+				found := k.slots[at]
+				if found.seq == 0 {
+					break
+				}
+				if found.hash == h && (k.single || k.equal(at, cols, r, s)) {
+					dead = found.seq > seq
 					break
 				}
 			}
