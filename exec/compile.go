@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/fault"
@@ -171,31 +172,27 @@ func (p *projectLocal) push(ctx context.Context, c *vector.Chunk, out emit) erro
 
 // values gives literal rows; they are evaluated when the stream is read.
 func (r *run) values(x *plan.Values, op *profile.Operator) (*stream, error) {
-	src := &valuesSource{x: x, ctx: r.q.Context}
+	src := &solo{source: &valuesSource{x: x, ctx: r.q.Context}}
 	return &stream{branches: []branch{{src: &countedSource{op, src}}}, types: typesOf(x.Cols), ordered: true}, nil
 }
 
+// valuesSource gives literal rows, each to one of the workers that read it.
 type valuesSource struct {
-	x   *plan.Values
-	ctx *expr.Context
+	x    *plan.Values
+	ctx  *expr.Context
+	next atomic.Int64
 }
 
-func (v *valuesSource) open(context.Context) (reader, error) {
-	return &valuesReader{x: v.x, ctx: v.ctx}, nil
-}
+func (v *valuesSource) open(context.Context) (reader, error) { return &valuesReader{v}, nil }
 
-type valuesReader struct {
-	x   *plan.Values
-	ctx *expr.Context
-	at  int
-}
+type valuesReader struct{ *valuesSource }
 
 func (v *valuesReader) next(context.Context) (*vector.Chunk, error) {
-	rows := v.x.Rows[v.at:min(v.at+vector.Size, len(v.x.Rows))]
-	if len(rows) == 0 {
+	at := int(v.valuesSource.next.Add(vector.Size)) - vector.Size
+	if at >= len(v.x.Rows) {
 		return nil, nil
 	}
-	v.at += len(rows)
+	rows := v.x.Rows[at:min(at+vector.Size, len(v.x.Rows))]
 	c := &vector.Chunk{N: len(rows)}
 	for k, col := range v.x.Cols {
 		b := vector.NewBuilder(col.Type)

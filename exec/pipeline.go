@@ -37,6 +37,25 @@ type reader interface {
 	close() error
 }
 
+// solo makes a source that keeps an order readable by whichever worker comes first, even where later operators have made the stream
+// unordered.
+type solo struct {
+	source
+	turn turn
+}
+
+func (s *solo) open(ctx context.Context) (reader, error) {
+	if s.turn.take() > 0 {
+		return noReader{}, nil
+	}
+	return s.source.open(ctx)
+}
+
+type noReader struct{}
+
+func (noReader) next(context.Context) (*vector.Chunk, error) { return nil, nil }
+func (noReader) close() error                                { return nil }
+
 // emit passes a chunk on; it is valid until the call returns.
 type emit func(ctx context.Context, c *vector.Chunk) error
 

@@ -31,7 +31,7 @@ func (r *run) sort(x *plan.Sort, op *profile.Operator) (*stream, error) {
 	if _, err := s.local(); err != nil {
 		return nil, err
 	}
-	return r.breaker(in, op, s, &sortSource{s: s}, types, true), nil
+	return r.breaker(in, op, s, &solo{source: &sortSource{s: s}}, types, true), nil
 }
 
 // sortSink keeps rows with normalised keys: byte strings whose order is that of the rows. Each worker's rows are a run, sorted at its

@@ -30,7 +30,7 @@ func (r *run) window(x *plan.Window, op *profile.Operator) (*stream, error) {
 	if _, err := w.programs(); err != nil {
 		return nil, err
 	}
-	return r.breaker(in, op, s, w, typesOf(x.Cols), true), nil
+	return r.breaker(in, op, s, &solo{source: w}, typesOf(x.Cols), true), nil
 }
 
 type windowSource struct {

@@ -85,8 +85,15 @@ func (d *distinctAcc) Merge(src Accumulator, to []uint32) error {
 			}
 			cols[c] = b.Finish()
 		}
-		for range d.a.OrderBy {
-			cols = append(cols, cols[0])
+		// With DISTINCT the sort keys are arguments, as the binder has checked; any other key cannot decide.
+		for _, k := range d.a.OrderBy {
+			at := 0
+			for c, a := range d.a.Args {
+				if Equal(a, k.Expr) {
+					at = c
+				}
+			}
+			cols = append(cols, cols[at])
 		}
 		if err := d.Add(gs, cols, nil, len(part)); err != nil {
 			return err

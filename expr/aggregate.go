@@ -64,6 +64,17 @@ func NewAggregate(name string, args []Expr, distinct bool, filter Expr, orderBy 
 	if f == nil {
 		return nil, notFound(name)
 	}
+	if len(args) == 1 && len(orderBy) == 1 && (f.Name == "percentile_cont" || f.Name == "percentile_disc") {
+		// percentile_cont(share) WITHIN GROUP (ORDER BY x)
+		share := args[0]
+		if orderBy[0].Desc {
+			var err error
+			if share, err = NewCall("-", []Expr{&Literal{Value: 1.0, Typ: double}, share}); err != nil {
+				return nil, err
+			}
+		}
+		args, orderBy = []Expr{orderBy[0].Expr, share}, nil
+	}
 	as := make([]Arg, len(args))
 	for i, a := range args {
 		as[i] = a

@@ -267,14 +267,8 @@ func truncAddDiff() {
 				if err != nil {
 					return 0, err
 				}
-				switch ty.Kind {
-				case vector.Time:
+				if ty.Kind == vector.Time {
 					return n2 / 1000, nil
-				case vector.TimestampTZ:
-					// Down to the hour an instant is cut by its distance, so that the repeated hour stays itself.
-					if d2 == d {
-						return v - (n-n2)/(1e9/unitsPerSecond(ty)), nil
-					}
 				}
 				return u(d2, n2)
 			}), nil
