@@ -61,6 +61,9 @@ func ArrowType(t Type) arrow.DataType {
 	case Row:
 		fields := make([]arrow.Field, len(t.Fields))
 		for i, f := range t.Fields {
+			if f.Name == "" { // an anonymous field, of ROW(1, 2); Arrow's structs want names that differ
+				f.Name = fmt.Sprint("field", i)
+			}
 			fields[i] = ArrowField(f)
 		}
 		return arrow.StructOf(fields...)

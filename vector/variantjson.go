@@ -196,7 +196,7 @@ func variantScalar(dst []byte, kind byte, b []byte) ([]byte, error) {
 	case 6:
 		return strconv.AppendInt(dst, int64(binary.LittleEndian.Uint64(b)), 10), nil
 	case 7:
-		return appendJSONFloat(dst, math.Float64frombits(binary.LittleEndian.Uint64(b)), 64), nil
+		return appendJSONFloat(dst, math.Float64frombits(binary.LittleEndian.Uint64(b))), nil
 	case 8:
 		return variantDecimal(dst, b[0], decimal128.FromI64(int64(int32(binary.LittleEndian.Uint32(b[1:])))))
 	case 9:
@@ -209,7 +209,7 @@ func variantScalar(dst []byte, kind byte, b []byte) ([]byte, error) {
 	case 12, 13:
 		return appendJSONTime(dst, time.UnixMicro(int64(binary.LittleEndian.Uint64(b))), "2006-01-02T15:04:05.000000"+zoneOf(kind == 12)), nil
 	case 14:
-		return appendJSONFloat(dst, float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), 32), nil
+		return appendJSONFloat(dst, float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))), nil
 	case 15:
 		return append(hex.AppendEncode(append(dst, '"'), b), '"'), nil
 	case 16:
@@ -244,7 +244,9 @@ func appendJSONTime(dst []byte, t time.Time, layout string) []byte {
 	return append(t.UTC().AppendFormat(append(dst, '"'), layout), '"')
 }
 
-func appendJSONFloat(dst []byte, f float64, bits int) []byte {
+// appendJSONFloat writes a number that reads back as exactly f: JSON has no single precision, so a float32 gets the digits of
+// its value as a double.
+func appendJSONFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
 		return append(dst, `"NaN"`...)
@@ -253,7 +255,7 @@ func appendJSONFloat(dst []byte, f float64, bits int) []byte {
 	case math.IsInf(f, -1):
 		return append(dst, `"-Infinity"`...)
 	}
-	return strconv.AppendFloat(dst, f, 'g', -1, bits)
+	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }
 
 func appendJSONString(dst, s []byte) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -115,4 +116,12 @@ func readLimited(r io.Reader, guess int) ([]byte, error) {
 		return nil, fmt.Errorf("it expands beyond %d bytes", maxBlockBytes)
 	}
 	return out.Bytes(), nil
+}
+
+// decompressFault words a decompressor's error for people.
+func decompressFault(err error) string {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "its data ends too early"
+	}
+	return err.Error()
 }

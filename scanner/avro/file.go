@@ -194,7 +194,7 @@ func (b *blocks) next(ctx context.Context) (count int64, data []byte, err error)
 		}
 		data, err := b.zs.decompress(b.f.codec, raw[:length:length])
 		if err != nil {
-			return 0, nil, b.f.corrupt("the Avro block at byte %d: %v", b.pos, err)
+			return 0, nil, b.f.corrupt("the Avro block at byte %d cannot be decompressed: %s", b.pos, decompressFault(err))
 		}
 		start := b.pos
 		b.pos = at + length + 16
