@@ -23,9 +23,9 @@ type Keys struct {
 
 	// Open addressing with linear probing; seq 0 marks a free slot. A single column of at most 64 bits needs no tuple: its
 	// hash is a bijection. Other tuples stand encoded in arena at ref.
-	slots []slot
-	refs  []uint64
-	arena []byte
+	slots  []slot
+	refs   []uint64
+	arena  []byte
 	n      int
 	single bool
 	// nullSeq is the number of the null key of a single column.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -153,4 +155,14 @@ func BenchmarkPlan(b *testing.B) {
 			}
 		})
 	}
+}
+
+// withoutList gives a table's metadata with the manifest list taken out of its snapshot.
+func withoutList(t *catalog.Table) (table.Metadata, error) {
+	doc, err := json.Marshal(t.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	list := t.Metadata.CurrentSnapshot().ManifestList
+	return table.ParseMetadataString(strings.Replace(string(doc), fmt.Sprintf(`"manifest-list":%q`, list), `"manifests":["x"]`, 1))
 }

@@ -313,3 +313,7 @@ func batches(t arrow.Table) func(yield func(arrow.RecordBatch, error) bool) {
 func truncate(t *testing.T, path string, n int64) {
 	require.NoError(t, os.Truncate(path, n))
 }
+
+func rename(t *testing.T, from, to string) {
+	require.NoError(t, os.Rename(from, to))
+}
