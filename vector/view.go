@@ -86,20 +86,22 @@ func CompareViews(a *View, abufs [][]byte, b *View, bbufs [][]byte) int {
 	return bytes.Compare(a.Bytes(abufs), b.Bytes(bbufs))
 }
 
-// viewMasks keep the first n bytes of an inline value, as its words of four and eight bytes.
-var viewMasks = func() (m [InlineLen + 1]struct {
-	lo uint32
-	hi uint64
+// viewMasks keep the first n bytes of an inline value, as its words of four and eight bytes; the last entry, of values that are not
+// inline, keeps the reference instead of the second word.
+var viewMasks = func() (m [InlineLen + 2]struct {
+	lo      uint32
+	hi, ref uint64
 }) {
-	for n := range m {
+	for n := range InlineLen + 1 {
 		m[n].lo = uint32(uint64(1)<<(8*min(n, 4)) - 1)
 		m[n].hi = uint64(1)<<(8*max(n-4, 0)) - 1
 	}
+	m[InlineLen+1].lo, m[InlineLen+1].ref = ^uint32(0), ^uint64(0)
 	return m
 }()
 
 // LoadView makes a view of the n bytes at off of b, which is buffer buf of its vector. It is MakeView for decoders: where twelve
-// bytes can be read at off it loads words and masks them instead of copying.
+// bytes can be read at off it loads words and masks them, without a branch on the length, instead of copying.
 func LoadView(b []byte, buf, off, n int) View {
 	if off+InlineLen > len(b) {
 		if n <= InlineLen {
@@ -108,16 +110,10 @@ func LoadView(b []byte, buf, off, n int) View {
 		return View{} // n bytes at off are not all in b
 	}
 	p := (*[InlineLen]byte)(b[off:])
-	lo, hi := binary.LittleEndian.Uint32(p[:4]), binary.LittleEndian.Uint64(p[4:])
-	v := View{Len: uint32(n)}
-	if n <= InlineLen {
-		m := &viewMasks[n]
-		lo &= m.lo
-		hi &= m.hi
-		v.buf, v.off = uint32(hi), uint32(hi>>32)
-	} else {
-		v.buf, v.off = uint32(buf), uint32(off)
-	}
+	m := &viewMasks[min(uint(n), InlineLen+1)]
+	lo := binary.LittleEndian.Uint32(p[:4]) & m.lo
+	hi := binary.LittleEndian.Uint64(p[4:])&m.hi | (uint64(uint32(buf))|uint64(off)<<32)&m.ref
+	v := View{Len: uint32(n), buf: uint32(hi), off: uint32(hi >> 32)}
 	binary.LittleEndian.PutUint32(v.Prefix[:], lo)
 	return v
 }
