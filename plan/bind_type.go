@@ -198,10 +198,13 @@ func (b *binder) typedLiteral(e *sql.Typed) (expr.Expr, error) {
 			} else if e.Type.Name == "timestamp" && b.env.dialect() != "spark" {
 				t.Kind = vector.Timestamp
 			}
-			if len(e.Type.Params) == 0 && len(m[1]) > 6 {
-				t.Precision = 9
+			if len(e.Type.Params) == 0 { // as many digits as are written
+				t.Precision = min(len(m[1]), 9)
 			}
 		}
+	case t.Kind == vector.Time && len(e.Type.Params) == 0:
+		_, frac, _ := strings.Cut(strings.TrimSpace(e.Value), ".")
+		t.Precision = min(len(frac), 6)
 	case t.Kind == vector.Decimal && len(e.Type.Params) == 0:
 		v, err := decimalLiteral(e.Value)
 		if err != nil {

@@ -66,11 +66,12 @@ func list[T any](xs []T, f func(T) string) string {
 func (f *formatter) node(n Node, op *profile.Operator, head, rest string) {
 	if w, ok := n.(*WithSubqueries); ok {
 		f.b.WriteString(head + "WithSubqueries" + f.counts(op) + "\n")
-		for _, s := range w.Scalars {
+		n := len(w.Scalars) + 1 // the main plan runs under the first operator, the scalars under those after it
+		for i, s := range w.Scalars {
 			f.b.WriteString(rest + "├─ subquery " + strconv.Itoa(s.ID+1) + "\n")
-			f.node(s.Plan, nil, rest+"│  └─ ", rest+"│     ")
+			f.node(s.Plan, child(op, i+1, n), rest+"│  └─ ", rest+"│     ")
 		}
-		f.node(w.Input, child(op, 0, 1), rest+"└─ ", rest+"   ")
+		f.node(w.Input, child(op, 0, n), rest+"└─ ", rest+"   ")
 		return
 	}
 	f.b.WriteString(head + f.line(n) + f.counts(op) + "\n")
