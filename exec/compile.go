@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/fault"
@@ -176,23 +175,27 @@ func (r *run) values(x *plan.Values, op *profile.Operator) (*stream, error) {
 	return &stream{branches: []branch{{src: &countedSource{op, src}}}, types: typesOf(x.Cols), ordered: true}, nil
 }
 
-// valuesSource gives literal rows, each to one of the workers that read it.
 type valuesSource struct {
-	x    *plan.Values
-	ctx  *expr.Context
-	next atomic.Int64
+	x   *plan.Values
+	ctx *expr.Context
 }
 
-func (v *valuesSource) open(context.Context) (reader, error) { return &valuesReader{v}, nil }
+func (v *valuesSource) open(context.Context) (reader, error) {
+	return &valuesReader{x: v.x, ctx: v.ctx}, nil
+}
 
-type valuesReader struct{ *valuesSource }
+type valuesReader struct {
+	x   *plan.Values
+	ctx *expr.Context
+	at  int
+}
 
 func (v *valuesReader) next(context.Context) (*vector.Chunk, error) {
-	at := int(v.valuesSource.next.Add(vector.Size)) - vector.Size
-	if at >= len(v.x.Rows) {
+	rows := v.x.Rows[v.at:min(v.at+vector.Size, len(v.x.Rows))]
+	if len(rows) == 0 {
 		return nil, nil
 	}
-	rows := v.x.Rows[at:min(at+vector.Size, len(v.x.Rows))]
+	v.at += len(rows)
 	c := &vector.Chunk{N: len(rows)}
 	for k, col := range v.x.Cols {
 		b := vector.NewBuilder(col.Type)
