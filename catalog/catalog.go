@@ -7,6 +7,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ type Extra struct {
 	SnapshotKeyIDs map[int64]string
 	// Manifests maps a v1 snapshot without a manifest list to its inline manifest paths.
 	Manifests map[int64][]string
+	// Defaults maps a field id to its initial-default as the document writes it: the model's numbers are floating point,
+	// which large bigint defaults do not fit. A default never changes, so that all schemas agree.
+	Defaults map[int]json.RawMessage
 }
 
 // FullName is catalog.namespace.table, for messages.

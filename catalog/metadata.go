@@ -72,6 +72,8 @@ type document struct {
 	Refs map[string]struct {
 		SnapshotID int64 `json:"snapshot-id"`
 	} `json:"refs"`
+
+	defaults map[int]json.RawMessage // found by check
 }
 
 // ParseMetadata parses a metadata document and checks what the specification lets a reader rely on: a known
@@ -111,8 +113,9 @@ func (d *document) check() error {
 		schemas = []json.RawMessage{d.Schema}
 	}
 	schemaIDs := map[int]bool{}
+	d.defaults = map[int]json.RawMessage{}
 	for _, raw := range schemas {
-		id, err := checkSchema(raw, *d.FormatVersion)
+		id, err := checkSchema(raw, *d.FormatVersion, d.defaults)
 		if err != nil {
 			return err
 		}
@@ -143,7 +146,7 @@ func (d *document) check() error {
 }
 
 func (d *document) extra() Extra {
-	x := Extra{SnapshotKeyIDs: map[int64]string{}, Manifests: map[int64][]string{}}
+	x := Extra{SnapshotKeyIDs: map[int64]string{}, Manifests: map[int64][]string{}, Defaults: d.defaults}
 	for _, s := range d.Snapshots {
 		if s.KeyID != nil {
 			x.SnapshotKeyIDs[s.ID] = *s.KeyID

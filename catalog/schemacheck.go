@@ -34,9 +34,9 @@ type typeDoc struct {
 
 // checkSchema reads a schema's JSON before the model does, because here a fault can be told with the column's name: a
 // field id or a sibling's name used twice, a type that does not exist or has impossible parameters, a default before
-// format version 3. It gives the schema's id.
-func checkSchema(raw json.RawMessage, formatVersion int) (int, error) {
-	c := schemaCheck{version: formatVersion, ids: map[int]string{}}
+// format version 3. It gives the schema's id and puts the initial defaults that it finds into defaults, by field id.
+func checkSchema(raw json.RawMessage, formatVersion int, defaults map[int]json.RawMessage) (int, error) {
+	c := schemaCheck{version: formatVersion, ids: map[int]string{}, defaults: defaults}
 	var t typeDoc
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return 0, fault.New(fault.Corrupt, "schema is not valid: %v", err)
@@ -48,6 +48,7 @@ func checkSchema(raw json.RawMessage, formatVersion int) (int, error) {
 type schemaCheck struct {
 	schema, version int
 	ids             map[int]string
+	defaults        map[int]json.RawMessage
 }
 
 func (c *schemaCheck) claim(id *int, name string) error {
@@ -82,8 +83,11 @@ func (c *schemaCheck) fields(prefix string, raw json.RawMessage, depth int) erro
 		if err := c.claim(f.ID, name); err != nil {
 			return err
 		}
-		if d := bytes.TrimSpace(f.InitialDefault); len(d) > 0 && !bytes.Equal(d, []byte("null")) && c.version < 3 {
-			return fault.New(fault.Corrupt, "schema %d: column %s has an initial default, which format version %d does not allow", c.schema, name, c.version)
+		if d := bytes.TrimSpace(f.InitialDefault); len(d) > 0 && !bytes.Equal(d, []byte("null")) {
+			if c.version < 3 {
+				return fault.New(fault.Corrupt, "schema %d: column %s has an initial default, which format version %d does not allow", c.schema, name, c.version)
+			}
+			c.defaults[*f.ID] = d
 		}
 		if err := c.typ(name, f.Type, depth); err != nil {
 			return err

@@ -78,7 +78,7 @@ func jsonValue(w *want, x any) (vector.Value, error) {
 func jsonInt(x any) (int64, bool) {
 	switch n := x.(type) {
 	case float64:
-		return int64(n), n == math.Trunc(n) && math.Abs(n) < 1<<63
+		return int64(n), n == math.Trunc(n) && math.Abs(n) <= 1<<53 // beyond, digits may be lost
 	case json.Number:
 		i, err := n.Int64()
 		return i, err == nil

@@ -286,7 +286,7 @@ func (sc *scan) keyPath(id int) (keyPath, error) {
 	schemas = append([]schema{m.CurrentSchema()}, schemas...)
 	for _, s := range schemas {
 		for _, f := range s.Fields() {
-			w, err := wantOf(f)
+			w, err := wantOf(f, sc.r.Table.Extra.Defaults)
 			if err != nil {
 				return keyPath{}, err
 			}

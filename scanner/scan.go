@@ -73,7 +73,7 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 		return nil, fault.New(fault.Internal, "scan of %s outputs %d of %d columns", r.Table.FullName(), r.Output, len(fields))
 	}
 	for _, f := range fields {
-		w, err := wantOf(f)
+		w, err := wantOf(f, r.Table.Extra.Defaults)
 		if err != nil {
 			return nil, fault.Wrap(fault.Corrupt, err, "table %s", r.Table.FullName())
 		}

@@ -1,6 +1,9 @@
 package scanner
 
 import (
+	"bytes"
+	"encoding/json"
+
 	"github.com/apache/iceberg-go"
 
 	"github.com/skua-db/skua/catalog"
@@ -33,8 +36,9 @@ type want struct {
 	kids []*want
 }
 
-// wantOf makes the tree of a field of the table's schema.
-func wantOf(f iceberg.NestedField) (*want, error) {
+// wantOf makes the tree of a field of the table's schema. defaults has the initial defaults as the metadata writes them;
+// a field that it lacks takes that of the model.
+func wantOf(f iceberg.NestedField, defaults map[int]json.RawMessage) (*want, error) {
 	t, err := catalog.TypeOf(f.Type)
 	if err != nil {
 		return nil, err
@@ -50,13 +54,21 @@ func wantOf(f iceberg.NestedField) (*want, error) {
 		kids = []iceberg.NestedField{n.KeyField(), n.ValueField()}
 	}
 	for _, k := range kids {
-		kw, err := wantOf(k)
+		kw, err := wantOf(k, defaults)
 		if err != nil {
 			return nil, err
 		}
 		w.kids = append(w.kids, kw)
 	}
-	if w.def, err = jsonValue(w, f.InitialDefault); err != nil {
+	written := f.InitialDefault
+	if raw, ok := defaults[f.ID]; ok {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if err := d.Decode(&written); err != nil {
+			return nil, fault.New(fault.Corrupt, "initial default of column %s: %v", f.Name, err)
+		}
+	}
+	if w.def, err = jsonValue(w, written); err != nil {
 		return nil, fault.Wrap(fault.Corrupt, err, "initial default of column %s", f.Name)
 	}
 	return w, nil
