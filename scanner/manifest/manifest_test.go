@@ -270,3 +270,15 @@ func TestBytesColumn(t *testing.T) {
 		}
 	}
 }
+
+func FuzzList(f *testing.F) {
+	var buf bytes.Buffer
+	seq := int64(5)
+	lo := []byte{1, 0, 0, 0}
+	m := iceberg.NewManifestFile(2, "/m1.avro", 123, 4, 77).SequenceNum(5, 2).Partitions([]iceberg.FieldSummary{{ContainsNull: true, LowerBound: &lo}}).Build()
+	require.NoError(f, iceberg.WriteManifestList(2, &buf, 77, nil, &seq, 0, []iceberg.ManifestFile{m, m}))
+	f.Add(buf.Bytes())
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		_, _ = decodeList(context.Background(), blob(b))
+	})
+}
