@@ -91,6 +91,14 @@ func (c *Cache[K, V]) Lookup(k K) (V, bool) {
 	return v, true
 }
 
+// Has reports whether the value of k is held, without counting as a use.
+func (c *Cache[K, V]) Has(k K) bool {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[k] != nil
+}
+
 // Get gives the value of k, calling load on a miss. load returns the value and the bytes that it holds. While one
 // caller loads, others with the same key wait for it or for their ctx; when the loader's own ctx ends, one of them
 // takes over. Errors are not kept.

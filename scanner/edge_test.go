@@ -126,3 +126,20 @@ func TestStopEarly(t *testing.T) {
 	require.Nil(t, task)
 	require.Zero(t, q.Used())
 }
+
+// Manifests read ahead are read once, whoever asks first, and closing the stream ends what is under way.
+func TestReadAhead(t *testing.T) {
+	tbl := planTable(t, 30, 10)
+	counter := &storage.Counter{}
+	tbl.Store = storage.Count(tbl.Store, counter)
+	s := scanner.New(scanner.Options{Workers: 2})
+	require.Equal(t, 300, countTasks(t, s, planRequest(tbl, nil)))
+	require.EqualValues(t, 31, counter.Opens.Load())
+
+	s = scanner.New(scanner.Options{Workers: 2})
+	st, err := s.Plan(context.Background(), planRequest(tbl, nil))
+	require.NoError(t, err)
+	_, err = st.Next(context.Background())
+	require.NoError(t, err)
+	st.Close()
+}

@@ -118,9 +118,12 @@ func New(opt Options) *Scanner {
 
 // Plan begins a scan. It reads nothing yet: the first Next does. A request that contradicts its table is an error.
 func (s *Scanner) Plan(ctx context.Context, r *Request) (TaskStream, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	sc, err := newScan(s, r)
 	if err != nil {
 		return nil, err
 	}
-	return newStream(sc), ctx.Err()
+	return newStream(sc), nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // stream plans as its tasks are asked for: a worker that finds no task ready takes the next manifest and plans it, so
-// planning runs on as many workers as wait, and no goroutine outlives a call.
+// planning runs on as many workers as wait. Manifests that are not cached are read some way ahead (see ahead).
 type stream struct {
 	sc *scan
 
@@ -30,9 +30,14 @@ type stream struct {
 	rows     int64 // of tasks without deletes handed out, for the limit
 	err      error
 	closed   bool
+	ahead    ahead
 }
 
-func newStream(sc *scan) *stream { return &stream{sc: sc, changed: make(chan struct{})} }
+func newStream(sc *scan) *stream {
+	s := &stream{sc: sc, changed: make(chan struct{})}
+	s.ahead.ctx, s.ahead.cancel = context.WithCancel(context.Background())
+	return s
+}
 
 // wake tells waiters to look again; mu is held.
 func (s *stream) wake() {
@@ -104,6 +109,8 @@ func (s *stream) Close() {
 		s.wake()
 	}
 	s.mu.Unlock()
+	s.ahead.cancel()
+	s.ahead.running.Wait()
 	s.sc.close()
 }
 
@@ -126,6 +133,7 @@ func (s *stream) plan(ctx context.Context) error {
 	m := &s.manifest[s.next]
 	s.next++
 	s.busy++
+	s.readAhead()
 	s.mu.Unlock()
 	start := time.Now()
 	tasks, err := s.sc.planManifest(ctx, m)
