@@ -153,19 +153,17 @@ func project(w *want, parent *fileNode, constant func(w *want) (vector.Value, bo
 		}
 		var err error
 		p.value, err = w.absent()
-		if err == nil && w.typ.Kind == vector.Row && (w.required || p.value != nil) {
-			err = p.spread(w, constant)
-		}
+		p.spread(w, constant)
 		return p, err
 	}
 	return p, p.bind(w, n, constant)
 }
 
 // spread lets identity-partition columns within a struct that the file lacks appear in its default.
-func (p *projected) spread(w *want, constant func(w *want) (vector.Value, bool)) error {
+func (p *projected) spread(w *want, constant func(w *want) (vector.Value, bool)) {
 	row, ok := p.value.([]vector.Value)
 	if !ok {
-		return nil
+		return
 	}
 	row = slices.Clone(row)
 	for i, k := range w.kids {
@@ -174,7 +172,6 @@ func (p *projected) spread(w *want, constant func(w *want) (vector.Value, bool))
 		}
 	}
 	p.value = row
-	return nil
 }
 
 func (p *projected) bind(w *want, n *fileNode, constant func(w *want) (vector.Value, bool)) error {

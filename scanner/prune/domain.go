@@ -282,7 +282,6 @@ func (d *Domain) Counts(nulls, values, nans int64) {
 	if nans == 0 {
 		d.mayNaN = false
 	}
-	// All NaN: bounds say nothing about it, so no narrowing.
 }
 
 // Constant sets d, of type t, to one value in every row.

@@ -125,7 +125,7 @@ func compareDomains(op expr.CompareOp, l, r *Domain, signed bool) outcome {
 	if l.class == cNone || r.class == cNone {
 		return m | isTrue | isFalse
 	}
-	// less[0]: some l may be below some r, and so on.
+	// Whether some value of l may lie below, above or at some value of r.
 	below := !l.hasMin || !r.hasMax || compare(l.class, &l.min, &r.max, signed) < 0
 	above := !l.hasMax || !r.hasMin || compare(l.class, &l.max, &r.min, signed) > 0
 	equal := (!l.hasMin || !r.hasMax || compare(l.class, &l.min, &r.max, signed) <= 0) &&
