@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -95,7 +96,7 @@ func (s *Server) bind(ctx context.Context, blob []byte, stream flight.DataStream
 			return nil, fault.New(fault.Exhausted, "the bound parameters are larger than %d bytes; bind fewer rows at once", maxBoundBytes)
 		}
 	}
-	if err := r.Err(); err != nil && err != io.EOF {
+	if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fault.New(fault.Invalid, "the parameters cannot be read: %v", err)
 	}
 	if err := w.Close(); err != nil {
@@ -160,7 +161,7 @@ func (st *statement) boundRows() ([][]vector.Value, error) {
 			rows = append(rows, row)
 		}
 	}
-	if err := r.Err(); err != nil && err != io.EOF {
+	if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fault.New(fault.Invalid, "the bound parameters cannot be read: %v", err)
 	}
 	if len(rows) == 0 && len(want) == 0 {

@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +260,43 @@ func TestAnyNodeAnswers(t *testing.T) {
 	_, err = drain(context.Background(), stranger, info.Endpoint[0].Ticket)
 	require.Error(t, err)
 	require.ErrorContains(t, err, "plan again")
+}
+
+// TestExplainAnalyzeShowsPruning pins that a filter on a partitioned table reads fewer files than there are, and says why.
+func TestExplainAnalyzeShowsPruning(t *testing.T) {
+	st := start(t, server.AuthOptions{Anonymous: true})
+	cl := connect(t, st)
+	lines, err := texts(context.Background(), cl, "EXPLAIN ANALYZE SELECT count(*) FROM samples.events WHERE event_time < TIMESTAMP '2026-01-04 00:00:00'")
+	require.NoError(t, err)
+	text := strings.Join(lines, "\n")
+	found := regexp.MustCompile(`files (\d+) of (\d+)`).FindStringSubmatch(text)
+	require.NotNil(t, found, text)
+	read, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	exist, err := strconv.Atoi(found[2])
+	require.NoError(t, err)
+	require.Equal(t, 3, read, text)
+	require.Greater(t, exist, 40, text)
+	require.Regexp(t, `removed \d+ files by partition: \(event_time < TIMESTAMP`, text)
+}
+
+func texts(ctx context.Context, cl *flightsql.Client, sql string) ([]string, error) {
+	info, err := cl.Execute(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	r, err := cl.DoGet(ctx, info.Endpoint[0].Ticket)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Release()
+	var out []string
+	for r.Next() {
+		for i := range int(r.RecordBatch().NumRows()) {
+			out = append(out, strings.Clone(r.RecordBatch().Column(0).ValueStr(i)))
+		}
+	}
+	return out, r.Err()
 }
 
 // TestSqlInfoIsComplete checks that every code of the protocol is told, in the branch of the union that its number wants.

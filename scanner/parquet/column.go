@@ -29,7 +29,6 @@ type column struct {
 	offsets  []int32
 	codes    []int32
 	masked   vector.Vector
-	maskBits []uint64
 	others   []*leaf // further leaves of a list, whose levels must agree with leaf's
 }
 

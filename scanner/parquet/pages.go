@@ -42,7 +42,6 @@ type pageSource struct {
 	firstData int64 // where the first data page begins, by the offset index
 
 	dictRead bool
-	left     int64 // values that pages have still to give; -1 when a plan decides
 }
 
 // fetchPlan lists the bytes this source wants read at once and, in the same order, takes them back through accept. Pages in the
@@ -238,14 +237,13 @@ func (s *pageSource) dictionary(ctx context.Context) (*Page, error) {
 // where the page begins.
 func (s *pageSource) nextData(ctx context.Context, skip func(h *pageHeader, first, end int64) bool) (p *Page, at int64, err error) {
 	for {
-		first, end := int64(-1), int64(-1)
 		if s.planned {
 			if s.next >= len(s.plan) {
 				return nil, s.at, fault.New(fault.Corrupt, "column chunk has no page for the wanted rows")
 			}
 			pl := s.plan[s.next]
-			s.at, first, end = pl.at, pl.first, pl.end
-			if skip(nil, first, end) {
+			s.at = pl.at
+			if skip(nil, pl.first, pl.end) {
 				s.next++
 				continue
 			}

@@ -53,7 +53,7 @@ type Client struct {
 func Dial(ctx context.Context, t Target) (*Client, error) {
 	c := &Client{header: metadata.MD{}}
 	var options []grpc.DialOption
-	address := ""
+	var address string
 	if t.Server == "" {
 		l, err := c.inProcess(ctx, t.Catalogs)
 		if err != nil {

@@ -7,6 +7,7 @@ package thrift
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 
 	"github.com/skua-db/skua/fault"
@@ -58,7 +59,7 @@ func (r *Reader) Pos() int { return r.pos }
 func (r *Reader) Err() error { return r.err }
 
 // Short reports whether the error is that the buffer ended; more bytes may help.
-func (r *Reader) Short() bool { return r.err == errShort }
+func (r *Reader) Short() bool { return errors.Is(r.err, errShort) }
 
 var errShort error = fault.New(fault.Corrupt, "Thrift structure ends early")
 
