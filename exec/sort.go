@@ -48,11 +48,14 @@ type sortSink struct {
 	runs []*sortLocal
 }
 
-// sortRow is a row of a run: the first bytes of its key as a number, and its place.
+// sortRow is a row of a run: the first sixteen bytes of its key as numbers, and its place. Few comparisons look further.
 type sortRow struct {
-	head uint64
-	row  int32
+	head, tail uint64
+	row        int32
+	long       bool // the key goes on
 }
+
+const rowBytes = 24
 
 type sortLocal struct {
 	s     *sortSink
@@ -67,6 +70,7 @@ type sortLocal struct {
 	bound    []byte // key of the keep-th row so far; rows after it are dropped
 	hasBound bool
 	live     []uint16
+	first    []uint16
 	pos      int
 }
 
@@ -100,6 +104,9 @@ func (l *sortLocal) push(_ context.Context, c *vector.Chunk) error {
 		rows = kernel.Identity(c.N)
 	}
 	l.live = l.live[:0]
+	if l.hasBound {
+		rows = l.worthwhile(rows)
+	}
 	for _, i := range rows {
 		at := len(l.arena)
 		for k, v := range l.cols {
@@ -124,19 +131,51 @@ func (l *sortLocal) push(_ context.Context, c *vector.Chunk) error {
 	return l.mem.set(l.bytes())
 }
 
+// worthwhile drops the rows whose first key alone puts them behind the bound: integers are compared as they are.
+func (l *sortLocal) worthwhile(rows []uint16) []uint16 {
+	v, k := l.cols[0], l.s.keys[0]
+	bound := l.bound
+	if len(bound) == 0 || bound[0] != 1 || v.Form != vector.Flat || v.Valid != nil || !isIntKey(v.Type) {
+		return rows
+	}
+	var limit int64
+	if v.Type.Physical() == vector.PInt32 {
+		x := binary.BigEndian.Uint32(bound[1:])
+		if k.Desc {
+			x = ^x
+		}
+		limit = int64(int32(x ^ 1<<31))
+	} else {
+		x := binary.BigEndian.Uint64(bound[1:])
+		if k.Desc {
+			x = ^x
+		}
+		limit = int64(x ^ 1<<63)
+	}
+	out := l.first[:0]
+	for _, i := range rows {
+		x := intAt(v, int(i))
+		if x == limit || (x < limit) != k.Desc {
+			out = append(out, i)
+		}
+	}
+	l.first = out
+	return out
+}
+
 func (l *sortLocal) bytes() int64 {
-	return l.store.Bytes() + int64(cap(l.arena)+8*cap(l.ends)+16*cap(l.rows))
+	return l.store.Bytes() + int64(cap(l.arena)+8*cap(l.ends)+rowBytes*cap(l.rows))
 }
 
 // order sorts the run.
 func (l *sortLocal) order() {
 	l.rows = slices.Grow(l.rows[:0], l.store.N)
-	var head [8]byte
+	var head [16]byte
 	for i := range l.store.N {
 		k := l.key(int32(i))
-		head = [8]byte{}
+		head = [16]byte{}
 		copy(head[:], k)
-		l.rows = append(l.rows, sortRow{binary.BigEndian.Uint64(head[:]), int32(i)})
+		l.rows = append(l.rows, sortRow{binary.BigEndian.Uint64(head[:]), binary.BigEndian.Uint64(head[8:]), int32(i), len(k) > 16})
 	}
 	slices.SortFunc(l.rows, func(a, b sortRow) int {
 		if a.head != b.head {
@@ -145,8 +184,16 @@ func (l *sortLocal) order() {
 			}
 			return 1
 		}
-		if c := bytes.Compare(l.key(a.row), l.key(b.row)); c != 0 {
-			return c
+		if a.tail != b.tail {
+			if a.tail < b.tail {
+				return -1
+			}
+			return 1
+		}
+		if a.long || b.long {
+			if c := bytes.Compare(l.key(a.row), l.key(b.row)); c != 0 {
+				return c
+			}
 		}
 		return int(a.row) - int(b.row)
 	})
@@ -210,7 +257,7 @@ func (s *sortSink) finish(context.Context) error {
 	for i, l := range s.runs {
 		wg.Go(func() {
 			errs[i] = guarded(func() error {
-				if err := l.mem.set(l.bytes() + 16*int64(l.store.N)); err != nil {
+				if err := l.mem.set(l.bytes() + rowBytes*int64(l.store.N)); err != nil {
 					return err
 				}
 				l.order()
@@ -265,6 +312,9 @@ func (r *sortReader) less(a, b *sortLocal) bool {
 	x, y := a.rows[a.pos], b.rows[b.pos]
 	if x.head != y.head {
 		return x.head < y.head
+	}
+	if x.tail != y.tail {
+		return x.tail < y.tail
 	}
 	return bytes.Compare(a.key(x.row), b.key(y.row)) < 0
 }

@@ -2,6 +2,9 @@ package expr
 
 import (
 	"cmp"
+	"math/bits"
+
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
 	"github.com/skua-db/skua/vector"
 )
@@ -163,6 +166,7 @@ func validBits(seen []bool) vector.Bitmap {
 }
 
 type sumIntAcc[T int32 | int64] struct {
+	buf  []T
 	sum  []int64
 	seen []bool
 	live liveRows
@@ -171,15 +175,16 @@ type sumIntAcc[T int32 | int64] struct {
 func (a *sumIntAcc[T]) Resize(n int) { a.sum, a.seen = extend(a.sum, n), extend(a.seen, n) }
 func (a *sumIntAcc[T]) Add(groups []uint32, args []*vector.Vector, sel []uint16, n int) error {
 	rows, gs := a.live.of(args[0], groups, sel, n)
+	if len(rows) == 0 {
+		return nil
+	}
 	c := colOf[T](args[0])
+	vals := c.dense(rows, n, &a.buf)
 	var bad int64
 	if groups == nil {
-		if len(rows) == 0 {
-			return nil
-		}
 		s := a.sum[0]
 		for _, i := range rows {
-			x := int64(c.at(int(i)))
+			x := int64(vals[i])
 			r := s + x
 			bad |= (s ^ r) & (x ^ r)
 			s = r
@@ -187,7 +192,7 @@ func (a *sumIntAcc[T]) Add(groups []uint32, args []*vector.Vector, sel []uint16,
 		a.sum[0], a.seen[0] = s, true
 	} else {
 		for k, i := range rows {
-			g, x := gs[k], int64(c.at(int(i)))
+			g, x := gs[k], int64(vals[i])
 			s := a.sum[g]
 			r := s + x
 			bad |= (s ^ r) & (x ^ r)
@@ -342,6 +347,9 @@ type sumDecAcc struct {
 	sum   []vector.Int128
 	n     []int64
 	live  liveRows
+
+	short64 []int64
+	long128 []vector.Int128
 }
 
 func (a *sumDecAcc) Resize(n int) { a.sum, a.n = extend(a.sum, n), extend(a.n, n) }
@@ -356,8 +364,9 @@ func (a *sumDecAcc) Add(groups []uint32, args []*vector.Vector, sel []uint16, n 
 		if groups == nil {
 			// 2,048 values below 10^18 fit a 64-bit sum of their halves: split high and low to stay exact.
 			var hi, lo int64
+			vals := c.dense(rows, n, &a.short64)
 			for _, i := range rows {
-				x := c.at(int(i))
+				x := vals[i]
 				hi += x >> 32
 				lo += x & 0xFFFFFFFF
 			}
@@ -365,22 +374,26 @@ func (a *sumDecAcc) Add(groups []uint32, args []*vector.Vector, sel []uint16, n 
 			a.sum[0], ok = add128(a.sum[0], s)
 			a.n[0] += int64(len(rows))
 		} else {
+			vals := c.dense(rows, n, &a.short64)
 			for k, i := range rows {
-				g := gs[k]
-				r, fine := add128(a.sum[g], int128(c.at(int(i))))
-				ok = ok && fine
-				a.sum[g] = r
+				g, x := gs[k], vals[i]
+				// Adding a sign-extended 64-bit number to fewer than 2^63 of its kind cannot overflow 128 bits.
+				s := &a.sum[g]
+				lo, carry := bits.Add64(s.LowBits(), uint64(x), 0)
+				hi, _ := bits.Add64(uint64(s.HighBits()), uint64(x>>63), carry)
+				*s = decimal128.New(int64(hi), lo)
 				a.n[g]++
 			}
 		}
 	} else {
 		c := colOf[vector.Int128](args[0])
+		vals := c.dense(rows, n, &a.long128)
 		for k, i := range rows {
 			g := uint32(0)
 			if gs != nil {
 				g = gs[k]
 			}
-			r, fine := add128(a.sum[g], c.at(int(i)))
+			r, fine := add128(a.sum[g], vals[i])
 			ok = ok && fine
 			a.sum[g] = r
 			a.n[g]++

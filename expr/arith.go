@@ -64,28 +64,28 @@ func floats[T float32 | float64](k string) {
 
 func arithFloat[T float32 | float64](op byte) kernel {
 	return func(x *evalCall, out *vector.Vector) error {
-		a, b, dst := colOf[T](x.args[0]), colOf[T](x.args[1]), payload[T](out)
+		a, b, dst := denseOf[T](x, 0), denseOf[T](x, 1), payload[T](out)
 		rows := rowsOf(x.sel, x.n)
 		switch op {
 		case '+':
 			for _, i := range rows {
-				dst[i] = a.at(int(i)) + b.at(int(i))
+				dst[i] = a[i] + b[i]
 			}
 		case '-':
 			for _, i := range rows {
-				dst[i] = a.at(int(i)) - b.at(int(i))
+				dst[i] = a[i] - b[i]
 			}
 		case '*':
 			for _, i := range rows {
-				dst[i] = a.at(int(i)) * b.at(int(i))
+				dst[i] = a[i] * b[i]
 			}
 		case '/':
 			for _, i := range rows {
-				dst[i] = a.at(int(i)) / b.at(int(i))
+				dst[i] = a[i] / b[i]
 			}
 		case '%':
 			for _, i := range rows {
-				dst[i] = T(math.Mod(float64(a.at(int(i))), float64(b.at(int(i)))))
+				dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
 			}
 		}
 		return nil
@@ -95,31 +95,31 @@ func arithFloat[T float32 | float64](op byte) kernel {
 // arith32 computes in 64 bits, where nothing overflows, and looks at the range once for the chunk.
 func arith32(op byte, lo, hi int64, kind string) kernel {
 	return func(x *evalCall, out *vector.Vector) error {
-		a, b, dst := colOf[int32](x.args[0]), colOf[int32](x.args[1]), out.I32
+		a, b, dst := denseOf[int32](x, 0), denseOf[int32](x, 1), out.I32
 		rows := rowsOf(x.sel, x.n)
 		var bad int64
 		switch op {
 		case '+':
 			for _, i := range rows {
-				r := int64(a.at(int(i))) + int64(b.at(int(i)))
+				r := int64(a[i]) + int64(b[i])
 				bad |= (r - lo) | (hi - r)
 				dst[i] = int32(r)
 			}
 		case '-':
 			for _, i := range rows {
-				r := int64(a.at(int(i))) - int64(b.at(int(i)))
+				r := int64(a[i]) - int64(b[i])
 				bad |= (r - lo) | (hi - r)
 				dst[i] = int32(r)
 			}
 		case '*':
 			for _, i := range rows {
-				r := int64(a.at(int(i))) * int64(b.at(int(i)))
+				r := int64(a[i]) * int64(b[i])
 				bad |= (r - lo) | (hi - r)
 				dst[i] = int32(r)
 			}
 		case '/', '%':
 			for _, i := range rows {
-				p, q := int64(a.at(int(i))), int64(b.at(int(i)))
+				p, q := int64(a[i]), int64(b[i])
 				if q == 0 {
 					return divisionByZero()
 				}
@@ -133,7 +133,7 @@ func arith32(op byte, lo, hi int64, kind string) kernel {
 		}
 		if bad < 0 {
 			for _, i := range rows {
-				p, q := int64(a.at(int(i))), int64(b.at(int(i)))
+				p, q := int64(a[i]), int64(b[i])
 				var r int64
 				switch op {
 				case '+':
@@ -156,27 +156,27 @@ func arith32(op byte, lo, hi int64, kind string) kernel {
 
 func arith64(op byte) kernel {
 	return func(x *evalCall, out *vector.Vector) error {
-		a, b, dst := colOf[int64](x.args[0]), colOf[int64](x.args[1]), out.I64
+		a, b, dst := denseOf[int64](x, 0), denseOf[int64](x, 1), out.I64
 		rows := rowsOf(x.sel, x.n)
 		var bad int64
 		switch op {
 		case '+':
 			for _, i := range rows {
-				p, q := a.at(int(i)), b.at(int(i))
+				p, q := a[i], b[i]
 				r := p + q
 				bad |= (p ^ r) & (q ^ r)
 				dst[i] = r
 			}
 		case '-':
 			for _, i := range rows {
-				p, q := a.at(int(i)), b.at(int(i))
+				p, q := a[i], b[i]
 				r := p - q
 				bad |= (p ^ q) & (p ^ r)
 				dst[i] = r
 			}
 		case '*':
 			for _, i := range rows {
-				r := mulI64(a.at(int(i)), b.at(int(i)))
+				r := mulI64(a[i], b[i])
 				lo := int64(r.LowBits())
 				if r.HighBits() != lo>>63 {
 					bad = -1
@@ -185,7 +185,7 @@ func arith64(op byte) kernel {
 			}
 		case '/', '%':
 			for _, i := range rows {
-				p, q := a.at(int(i)), b.at(int(i))
+				p, q := a[i], b[i]
 				switch q {
 				case 0:
 					return divisionByZero()
@@ -204,7 +204,7 @@ func arith64(op byte) kernel {
 		}
 		if bad < 0 {
 			for _, i := range rows {
-				p, q := a.at(int(i)), b.at(int(i))
+				p, q := a[i], b[i]
 				var wrong bool
 				switch op {
 				case '+':
@@ -267,9 +267,9 @@ func decimalAdd(subtract bool) func(b *binding) (kernel, error) {
 				mb = -mb
 			}
 			return func(x *evalCall, out *vector.Vector) error {
-				a, b, dst := colOf[int64](x.args[0]), colOf[int64](x.args[1]), out.I64
+				a, b, dst := denseOf[int64](x, 0), denseOf[int64](x, 1), out.I64
 				for _, i := range rowsOf(x.sel, x.n) {
-					dst[i] = a.at(int(i))*ma + b.at(int(i))*mb
+					dst[i] = a[i]*ma + b[i]*mb
 				}
 				return nil
 			}, nil
@@ -296,35 +296,39 @@ func decimalMul(bd *binding) (kernel, error) {
 	switch {
 	case ret.Precision <= vector.MaxShortDecimal && cut == 0:
 		return func(x *evalCall, out *vector.Vector) error {
-			a, b, dst := colOf[int64](x.args[0]), colOf[int64](x.args[1]), out.I64
+			a, b, dst := denseOf[int64](x, 0), denseOf[int64](x, 1), out.I64
 			for _, i := range rowsOf(x.sel, x.n) {
-				dst[i] = a.at(int(i)) * b.at(int(i))
+				dst[i] = a[i] * b[i]
 			}
 			return nil
 		}, nil
 	case short && cut == 0:
 		return func(x *evalCall, out *vector.Vector) error {
-			a, b, dst := colOf[int64](x.args[0]), colOf[int64](x.args[1]), out.I128
+			a, b, dst := denseOf[int64](x, 0), denseOf[int64](x, 1), out.I128
 			for _, i := range rowsOf(x.sel, x.n) {
-				dst[i] = mulI64(a.at(int(i)), b.at(int(i)))
+				dst[i] = mulI64(a[i], b[i])
 			}
 			return nil
 		}, nil
 	}
-	return fn2(func(_ *evalCall, a, b vector.Int128) (vector.Int128, error) {
-		r, ok := mul128(a, b)
-		switch {
-		case ok && cut > 0:
-			r = divRound128(r, pow10i128[cut])
-		case !ok:
-			p := new(big.Int).Mul(a.BigInt(), b.BigInt())
-			r = bigDivRound(p, pow10i128[cut].BigInt())
+	return func(x *evalCall, out *vector.Vector) error {
+		a, b := denseInt128(x, 0), denseInt128(x, 1)
+		for _, i := range rowsOf(x.sel, x.n) {
+			r, ok := mul128(a[i], b[i])
+			switch {
+			case !ok:
+				p := new(big.Int).Mul(a[i].BigInt(), b[i].BigInt())
+				r = bigDivRound(p, pow10i128[cut].BigInt())
+			case cut > 0:
+				r = divRound128(r, pow10i128[cut])
+			}
+			if !fits64(r) && !inDecimal(r, ret.Precision) {
+				return overflow("decimal overflow: %s", ret)
+			}
+			out.I128[i] = r
 		}
-		if !inDecimal(r, ret.Precision) {
-			return r, overflow("decimal overflow: %s", ret)
-		}
-		return r, nil
-	}), nil
+		return nil
+	}, nil
 }
 
 func decimalDiv(bd *binding) (kernel, error) {

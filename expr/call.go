@@ -208,6 +208,33 @@ func spread(v *vector.Vector, rows []int32) *vector.Vector {
 	return out
 }
 
+// denseOf gives argument k as a slice indexed by row, whatever its form; only selected rows count.
+func denseOf[T any](x *evalCall, k int) []T {
+	v := x.args[k]
+	if v.Form == vector.Flat {
+		return payload[T](v)
+	}
+	out := payload[T](x.buf[k].reset(v.Type, x.n))
+	c := colOf[T](v)
+	for _, i := range rowsOf(x.sel, x.n) {
+		out[i] = c.at(int(i))
+	}
+	return out
+}
+
+// denseInt128 is denseOf for decimals of either width.
+func denseInt128(x *evalCall, k int) []vector.Int128 {
+	if x.args[k].Type.Physical() == vector.PInt128 {
+		return denseOf[vector.Int128](x, k)
+	}
+	short := denseOf[int64](x, k)
+	x.wide[k] = grown(x.wide[k], x.n)
+	for _, i := range rowsOf(x.sel, x.n) {
+		x.wide[k][i] = int128(short[i])
+	}
+	return x.wide[k]
+}
+
 // errNull makes a row function give NULL.
 var errNull = errors.New("null")
 

@@ -21,6 +21,26 @@ func (c *col[T]) at(i int) T {
 	return c.v[i&c.mask]
 }
 
+// dense gives the values as a slice indexed by row, in buf unless they are one already; only the given rows count.
+func (c *col[T]) dense(rows []uint16, n int, buf *[]T) []T {
+	if c.codes == nil && c.mask != 0 {
+		return c.v
+	}
+	*buf = grown(*buf, n)
+	out := *buf
+	if c.codes == nil {
+		x := c.v[0]
+		for _, i := range rows {
+			out[i] = x
+		}
+		return out
+	}
+	for _, i := range rows {
+		out[i] = c.v[c.codes[i]]
+	}
+	return out
+}
+
 func payload[T any](v *vector.Vector) []T {
 	var p any
 	switch any((*T)(nil)).(type) {

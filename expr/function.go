@@ -62,6 +62,8 @@ type evalCall struct {
 	sel     []uint16         // nil: rows 0..n-1
 	n       int
 	b       *batch
+	buf     [2]result // of denseOf
+	wide    [2][]vector.Int128
 }
 
 // kernel computes the selected rows of out, which has its payload allocated for n rows and its Valid set to the
