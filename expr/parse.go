@@ -3,6 +3,7 @@ package expr
 import (
 	"encoding/hex"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -248,11 +249,15 @@ func zoneOfText(s string) string {
 func fromClock(days, nanos int64, t vector.Type) (int64, bool) {
 	nanos = roundNanos(nanos, t.Precision)
 	per := unitsPerSecond(t)
-	limit := int64(math.MaxInt64)/(86400*per) - 1
-	if days > limit || days < -limit {
-		return 0, false
+	// In 128 bits, because the first and last days of the nanosecond range fit only together with their time of day.
+	hi, lo := bits.Mul64(uint64(max(days, -days)), uint64(86400*per))
+	sum := decimal128.New(int64(hi), lo)
+	if days < 0 {
+		sum = sum.Negate()
 	}
-	return days*86400*per + nanos/(1e9/per), true
+	sum = sum.Add(decimal128.FromI64(nanos / (1e9 / per)))
+	x := int64(sum.LowBits())
+	return x, sum == decimal128.FromI64(x)
 }
 
 // roundNanos rounds to so many fractional digits of a second.
