@@ -69,7 +69,7 @@ func BuildParsed(ctx context.Context, p *sql.Parsed, env *Environment) (*Prepare
 
 // finish optimises the plan of a bound query and lowers it.
 func (b *binder) finish(s *bound) (root Node, params []vector.Type, err error) {
-	o := &optimizer{ctx: b.ctx, env: b.env, cols: &b.cols, spools: b.spools, rows: map[string]float64{}}
+	o := &optimizer{ctx: b.ctx, env: b.env, cols: &b.cols, spools: b.spools, rows: map[string]float64{}, est: map[rel]float64{}}
 	main := b.inlineCTEs(s.rel)
 	if main, err = o.run(main, ""); err != nil {
 		return nil, nil, err

@@ -3,10 +3,12 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -172,6 +174,46 @@ func FuzzBuild(f *testing.F) {
 			Format(p.Root, nil)
 		}
 	})
+}
+
+// TestHuge checks that what the parser lets through costs the planner neither its stack nor more than a few seconds.
+func TestHuge(t *testing.T) {
+	env, _ := testEnvironment(t)
+	nested := "1"
+	for range 20 {
+		nested = "(" + nested + strings.Repeat("+1", 200) + ")"
+	}
+	many := strings.Repeat("a.id = b.id or a.name = b.name and a.dept > 1 or ", 5000) + "false"
+	for name, text := range map[string]string{
+		"deep":     "select " + nested,
+		"or":       "select 1 from s.emp a, s.dept b where " + many,
+		"and":      "select 1 from s.emp a, s.dept b where " + strings.Repeat("a.id + b.id <> 7 and ", 5000) + "true",
+		"in":       "select 1 from s.emp where id in (" + strings.Repeat("1,", 20000) + "2)",
+		"joins":    "select 1 from s.emp" + strings.Repeat(", s.emp", 40),
+		"union":    "select id from s.emp" + strings.Repeat(" union all select id from s.emp", 1000),
+		"items":    "select 1" + strings.Repeat(", id", 2000) + " from s.emp",
+		"nest":     strings.Repeat("select * from (", 100) + "select id from s.emp" + strings.Repeat(") t", 100),
+		"exists":   "select 1 from s.emp e where " + strings.Repeat("exists (select 1 from s.dept d where d.id = e.id) and ", 100) + "true",
+		"with":     "with a0 as (select id from s.emp)" + doubling(12) + " select * from a12",
+		"grouping": "select count(*) from s.emp group by cube (id, name, dept, mgr, salary)",
+	} {
+		start := time.Now()
+		_, err := Build(context.Background(), text, env)
+		if name != "deep" || err == nil {
+			require.NoError(t, err, name)
+		}
+		t.Log(name, time.Since(start).Round(time.Millisecond))
+		require.Less(t, time.Since(start), 20*time.Second, name)
+	}
+}
+
+// doubling makes tables of WITH each of which joins the one before it with itself.
+func doubling(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, ", a%d as (select x.id from a%d x join a%d y on x.id = y.id)", i+1, i, i)
+	}
+	return b.String()
 }
 
 func BenchmarkBuildPoint(b *testing.B) {

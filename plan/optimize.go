@@ -10,6 +10,7 @@ type optimizer struct {
 	cols   *columns
 	spools int
 	rows   map[string]float64 // of tables, asked once
+	est    map[rel]float64    // estimates by node, which are immutable
 	filter int                // last id of a runtime filter
 }
 

@@ -32,7 +32,14 @@ func split(conds []expr.Expr, cols idSet) (inside, outside []expr.Expr) {
 	return inside, outside
 }
 
+// manyConds is the number of predicates from which they are no longer compared with each other: the statement was made by a machine, and
+// finding duplicates in it costs more than they do.
+const manyConds = 256
+
 func addCond(conds []expr.Expr, c expr.Expr) []expr.Expr {
+	if len(conds) > manyConds {
+		return append(conds, c)
+	}
 	for _, d := range conds {
 		if expr.Equal(c, d) && !expr.Volatile(c) {
 			return conds
@@ -283,7 +290,7 @@ func (o *optimizer) pushJoin(n *joinRel, conds []expr.Expr) rel {
 // predicates that hold but are not part of the result.
 func (o *optimizer) transitive(conds, known []expr.Expr) []expr.Expr {
 	cl := newClasses(conds)
-	if len(cl) == 0 {
+	if len(cl) == 0 || len(conds) > manyConds {
 		return conds
 	}
 	members := cl.members()
@@ -336,6 +343,9 @@ func factor(c expr.Expr) []expr.Expr {
 		}
 		return out
 	case *expr.Or:
+		if len(n.Args) > manyConds {
+			return []expr.Expr{c}
+		}
 		var branches [][]expr.Expr
 		for _, a := range n.Args {
 			branches = append(branches, factor(a))
@@ -388,7 +398,7 @@ func conjunction(conds []expr.Expr) expr.Expr {
 // (TPC-H 7).
 func implied(c expr.Expr, side idSet, conds []expr.Expr) []expr.Expr {
 	or, ok := c.(*expr.Or)
-	if !ok {
+	if !ok || len(or.Args) > manyConds {
 		return conds
 	}
 	var out []expr.Expr

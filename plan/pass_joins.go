@@ -54,7 +54,7 @@ func (o *optimizer) joins(r rel) rel {
 	}
 	flatten(j)
 	g := o.graph(leaves, conds)
-	if len(leaves) <= maxExact {
+	if len(leaves) <= maxExact && len(conds) <= manyConds {
 		return g.exact()
 	}
 	return g.greedy()
@@ -481,6 +481,15 @@ func (o *optimizer) tableRows(s *scanRel) float64 {
 
 // estimate guesses the rows that a tree gives.
 func (o *optimizer) estimate(r rel) float64 {
+	n, ok := o.est[r]
+	if !ok {
+		n = o.guess(r)
+		o.est[r] = n
+	}
+	return n
+}
+
+func (o *optimizer) guess(r rel) float64 {
 	switch n := r.(type) {
 	case *scanRel:
 		rows := o.tableRows(n)

@@ -30,9 +30,18 @@ func (p *parser) exprs() []Expr {
 // binary parses operators that bind at least as strongly as min.
 func (p *parser) binary(min int) Expr {
 	p.enter()
-	defer p.leave()
+	outer := p.height
+	p.height = 0
 	x := p.prefix(min)
 	n := 0
+	h := p.height
+	defer func() {
+		p.leave()
+		p.height = max(outer, max(h, p.height)+n+1)
+		if p.height > maxHeight {
+			p.failAt(p.pos(), "the expression is more than %d operators deep", maxHeight)
+		}
+	}()
 	for {
 		t := p.cur()
 		switch {

@@ -13,6 +13,7 @@ const (
 	MaxBytes  = 1 << 20 // length of the text
 	MaxDepth  = 500     // nesting of parentheses, subqueries and calls
 	maxChain  = 2000    // operators, joins or set operations in one row
+	maxHeight = 5000    // of an expression: nesting and rows of operators together
 	maxParams = 32767
 )
 
@@ -75,6 +76,7 @@ type parser struct {
 	toks   []token
 	i      int
 	depth  int
+	height int // of the expressions parsed since it was last set to zero
 	params int
 	style  ParamStyle
 	styled bool
