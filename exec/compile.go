@@ -380,10 +380,7 @@ func (r *run) explain(x *plan.Explain, op *profile.Operator) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The record shows the plan that was analysed, not the explanation of it.
-	r.q.Profile.SetRoot(op.Children[0])
-	s := r.breaker(in, op, discard{}, src, types, true)
-	return s, nil
+	return r.breaker(in, op, discard{}, src, types, true), nil
 }
 
 // discard is a sink that throws rows away.

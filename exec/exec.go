@@ -98,6 +98,10 @@ func Run(ctx context.Context, root plan.Node, q *Query) (*Result, error) {
 		r.release()
 		return nil, err
 	}
+	if x, ok := root.(*plan.Explain); ok && x.Analyze {
+		// The record shows the plan that was analysed, not the explanation of it.
+		top = top.Children[0]
+	}
 	if len(top.Children) > 0 {
 		cp.Profile.SetRoot(top.Children[0])
 	}
@@ -257,9 +261,12 @@ func (s *share) set(n int64) error {
 	if n <= s.held && s.held-n < 4*reserveStep {
 		return nil
 	}
-	want := (n + reserveStep - 1) / reserveStep * reserveStep
-	if want < reserveStep && n < 4<<10 {
-		want = 4 << 10
+	want := int64(0)
+	if n > reserveStep {
+		want = (n + reserveStep - 1) / reserveStep * reserveStep
+	} else if n > 0 {
+		for want = 4 << 10; want < n; want *= 2 {
+		}
 	}
 	if err := s.a.add(want - s.held); err != nil {
 		return err
