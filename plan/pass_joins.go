@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -238,7 +239,9 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 		add(c)
 	}
 	// What follows from the equalities may join relations that no predicate names together.
-	for _, m := range classes.members() {
+	members := classes.members()
+	for _, root := range slices.Sorted(maps.Keys(members)) { // in a fixed order, so that plans are the same each time
+		m := members[root]
 		if len(m) > 16 {
 			continue
 		}
@@ -329,11 +332,12 @@ func (g *graph) between(a, b uint64) (float64, bool) {
 			}
 		}
 	}
-	for _, e := range byClass {
+	for _, c := range slices.Sorted(maps.Keys(byClass)) {
+		e := byClass[c]
 		byTables[e.needs] = min(e.sel, orOne(byTables[e.needs]))
 	}
-	for _, s := range byTables {
-		sel *= s
+	for _, t := range slices.Sorted(maps.Keys(byTables)) {
+		sel *= byTables[t]
 	}
 	return sel, eq
 }
