@@ -68,24 +68,29 @@ public final class JdbcCases {
       p.put("password", args[3]);
     }
     JdbcCases r = new JdbcCases();
-    try (Connection c = DriverManager.getConnection(args[0], p)) {
-      for (JsonElement e : cases) {
-        JsonObject k = e.getAsJsonObject();
-        r.check(k.get("name").getAsString(), () -> runCase(c, k));
-      }
-      r.metadata(c);
-      r.dbeaver(c);
-      r.statements(c);
+    Connection c = DriverManager.getConnection(args[0], p);
+    for (JsonElement e : cases) {
+      JsonObject k = e.getAsJsonObject();
+      r.check(k.get("name").getAsString(), () -> runCase(c, k));
+    }
+    r.metadata(c);
+    r.dbeaver(c);
+    r.statements(c);
+    try {
+      c.close();
+    } catch (SQLException e) {
+      // Driver 15 accounts for the batches of streams that were closed early as leaked.
+      r.check("close", () -> want(true, messages(e).contains("Memory was leaked by query"), "an error of the driver's own"));
     }
     r.check("catalog in the address", () -> {
-      Connection c = DriverManager.getConnection(args[0] + (args[0].contains("?") ? "&" : "?") + "catalog=demo", p);
-      try (Statement s = c.createStatement();
+      Connection d = DriverManager.getConnection(args[0] + (args[0].contains("?") ? "&" : "?") + "catalog=demo", p);
+      try (Statement s = d.createStatement();
           ResultSet rs = s.executeQuery("SELECT count(*) FROM tpch.region")) {
         rs.next();
         want(5L, rs.getLong(1), "regions");
       }
       try {
-        c.close();
+        d.close();
       } catch (SQLException e) {
         // The driver shuts its channel before it asks for the session's end, and reports that as an error.
         want(true, messages(e).contains("Channel shutdown invoked"), "an error of the driver's own");
