@@ -9,10 +9,7 @@ package exec
 import (
 	"context"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -109,7 +106,7 @@ func Run(ctx context.Context, root plan.Node, q *Query) (*Result, error) {
 	res := &Result{columns: root.Columns(), cancel: cancel, out: make(chan handover), done: make(chan struct{}), run: r}
 	go func() {
 		defer close(res.done)
-		res.err = r.drive(rctx, s, &edge{out: res.out})
+		res.err = guarded(func() error { return r.drive(rctx, s, &edge{out: res.out}) })
 	}()
 	return res, nil
 }
@@ -276,15 +273,4 @@ func (s *share) set(n int64) error {
 }
 
 // guarded turns a panic of f into an internal error with an id that the log can be searched for.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			stack := debug.Stack()
-			h := fnv.New32a()
-			h.Write(stack)
-			err = &fault.Error{Kind: fault.Internal, ID: "INTERNAL", Text: fmt.Sprintf("panic %08x: %v", h.Sum32(), p),
-				Cause: fmt.Errorf("%v\n%s", p, stack)}
-		}
-	}()
-	return f()
-}
+func guarded(f func() error) error { return fault.Guard(f) }
