@@ -4,6 +4,7 @@ import (
 	"errors"
 	"unsafe"
 
+	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/vector"
 )
 
@@ -339,6 +340,9 @@ func sinkOf[R any](x *evalCall, out *vector.Vector) sink[R] {
 	return s
 }
 
+// maxChunkText bounds the text that one call makes for a chunk: lpad can ask for megabytes a row.
+const maxChunkText = 256 << 20
+
 func forRows[R any](x *evalCall, out *vector.Vector, f func(i int) (R, error)) error {
 	s := sinkOf[R](x, out)
 	row := func(i int) error {
@@ -346,6 +350,9 @@ func forRows[R any](x *evalCall, out *vector.Vector, f func(i int) (R, error)) e
 		switch {
 		case err == nil:
 			s.put(i, r)
+			if k := len(out.Bufs); k > 0 && len(out.Bufs[k-1]) > maxChunkText {
+				return fault.WithID(fault.Exhausted, "EXCEEDED_MEMORY_LIMIT", "a function makes more than %d bytes of text for one chunk of rows", maxChunkText)
+			}
 		case err == errNull:
 			s.null(i)
 		default:

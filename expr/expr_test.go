@@ -135,3 +135,14 @@ func TestLike(t *testing.T) {
 	_, err := NewLike(lit("ab"), lit("%%"), lit("%"), false, false)
 	require.NoError(t, err)
 }
+
+func TestTextOfAChunkIsBounded(t *testing.T) {
+	p, err := Compile(call(t, "lpad", &Column{Index: 0, Typ: varchar}, int64(8<<20), "x"), nil)
+	require.NoError(t, err)
+	b := vector.NewBuilder(varchar)
+	for range 100 {
+		b.AppendBytes(nil)
+	}
+	_, err = p.Eval(&vector.Chunk{N: 100, Cols: []*vector.Vector{b.Finish()}})
+	require.ErrorIs(t, err, fault.Exhausted)
+}
