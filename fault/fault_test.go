@@ -47,3 +47,11 @@ func TestDocs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, b.String(), string(have), "run go test ./fault -rewrite")
 }
+
+func TestGuard(t *testing.T) {
+	err := Guard(func() error { var none []int; _ = none[len(os.Args)]; return nil })
+	require.ErrorIs(t, err, Internal)
+	require.ErrorContains(t, err, "index out of range")
+	require.ErrorContains(t, errors.Unwrap(err), "fault_test.go", "the cause has the stack, for the log")
+	require.NoError(t, Guard(func() error { return nil }))
+}
