@@ -3,6 +3,8 @@ package scanner
 import (
 	"context"
 	"sync"
+
+	"github.com/skua-db/skua/fault"
 )
 
 // mostAhead is how many manifests are read before their turn: enough to hide the latency of an object store.
@@ -32,7 +34,10 @@ func (s *stream) readAhead() {
 		}
 		a.active++
 		a.running.Go(func() {
-			_, err := s.sc.manifest(a.ctx, f)
+			err := fault.Guard(func() error {
+				_, err := s.sc.manifest(a.ctx, f)
+				return err
+			})
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			a.active--

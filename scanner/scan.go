@@ -405,7 +405,7 @@ func parallel(ctx context.Context, workers, n int, f func(context.Context, int) 
 				if stop || i >= n {
 					return
 				}
-				if err := f(ctx, i); err != nil {
+				if err := fault.Guard(func() error { return f(ctx, i) }); err != nil {
 					mu.Lock()
 					if first == nil {
 						first = err

@@ -211,7 +211,7 @@ func (s *Server) identify(ctx context.Context, method string, setHeader func(met
 		}
 	}
 	if sessionID == "" {
-		sessionID = "peer " + peerAddress(ctx)
+		sessionID = peerSession + peerAddress(ctx)
 	}
 	c.session = s.sessions.get(c.principal, sessionID)
 	return context.WithValue(ctx, callerKey{}, c), nil

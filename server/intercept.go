@@ -51,7 +51,7 @@ func (s *Server) logCall(ctx context.Context, method string, start time.Time, er
 	fields := []zap.Field{
 		zap.String("method", method[strings.LastIndexByte(method, '/')+1:]),
 		zap.Duration("took", time.Since(start)),
-		zap.String("code", kindName(s.statusOnly(err))),
+		zap.String("code", codeName(err)),
 	}
 	if p, ok := peer.FromContext(ctx); ok {
 		fields = append(fields, zap.String("peer", p.Addr.String()))
@@ -61,14 +61,6 @@ func (s *Server) logCall(ctx context.Context, method string, start time.Time, er
 		return
 	}
 	s.opt.Log.Debug("call", fields...)
-}
-
-// statusOnly gives the status of err without logging it as toStatus does.
-func (s *Server) statusOnly(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fault.KindOf(err)
 }
 
 type callerKey struct{}

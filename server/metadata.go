@@ -252,10 +252,13 @@ func (c *tablesCommand) load(ctx context.Context, tables []*tableName) error {
 	for _, t := range tables {
 		g.Go(func() error {
 			schema := arrow.NewSchema(nil, nil)
-			tab, err := t.cat.Load(ctx, t.ns, t.name)
-			if err == nil {
-				schema, err = tableSchema(tab)
-			}
+			err := fault.Guard(func() error {
+				tab, err := t.cat.Load(ctx, t.ns, t.name)
+				if err == nil {
+					schema, err = tableSchema(tab)
+				}
+				return err
+			})
 			if err != nil {
 				if ctx.Err() != nil {
 					return ctx.Err()

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,18 +17,28 @@ import (
 	"github.com/skua-db/skua/plan"
 )
 
+// peerSession begins the id of a session that hangs on a connection, which no cookie may name.
+const peerSession = "peer "
+
 // sessionCookie names the session for clients that keep cookies.
 const sessionCookie = "arrow_flight_session_id"
 
 const (
 	sessionIdle = 12 * time.Hour
 	maxSessions = 100_000
+	// maxNameBytes bounds what a session keeps of a client's words.
+	maxNameBytes = 4096
 )
 
 // sessionOptions are the options a client may set, each with the check of its value.
 var sessionOptions = map[string]func(string) error{
-	"catalog": func(string) error { return nil },
-	"schema":  func(string) error { return nil },
+	"catalog": func(string) error { return nil }, // the server knows which there are: checkOption
+	"schema": func(v string) error {
+		if len(v) > maxNameBytes {
+			return fault.New(fault.Invalid, "a schema's name has at most %d bytes", maxNameBytes)
+		}
+		return nil
+	},
 	"dialect": func(v string) error {
 		switch v {
 		case "trino", "spark", "duckdb":
@@ -96,17 +108,38 @@ func (ss *sessions) keep(s *session, id string) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if len(ss.all) >= maxSessions {
-		oldest := time.Now().Add(-sessionIdle)
-		for k, o := range ss.all {
-			o.mu.Lock()
-			idle := o.used.Before(oldest)
-			o.mu.Unlock()
-			if idle {
-				delete(ss.all, k)
-			}
-		}
+		ss.trim()
 	}
 	ss.all[[2]string{s.principal, id}] = s
+}
+
+// trim drops the sessions that are idle for long, and when all are fresh (a client makes ever new ones) the older half.
+func (ss *sessions) trim() {
+	oldest := time.Now().Add(-sessionIdle)
+	used := make([]time.Time, 0, len(ss.all))
+	for k, o := range ss.all {
+		o.mu.Lock()
+		at := o.used
+		o.mu.Unlock()
+		if at.Before(oldest) {
+			delete(ss.all, k)
+			continue
+		}
+		used = append(used, at)
+	}
+	if len(ss.all) < maxSessions {
+		return
+	}
+	slices.SortFunc(used, time.Time.Compare)
+	middle := used[len(used)/2]
+	for k, o := range ss.all {
+		o.mu.Lock()
+		old := !o.used.After(middle)
+		o.mu.Unlock()
+		if old {
+			delete(ss.all, k)
+		}
+	}
 }
 
 func (ss *sessions) drop(s *session) {
@@ -126,7 +159,7 @@ func cookieSession(md metadata.MD) string {
 			continue
 		}
 		for _, c := range cookies {
-			if c.Name == sessionCookie {
+			if c.Name == sessionCookie && !strings.HasPrefix(c.Value, peerSession) && len(c.Value) <= maxNameBytes {
 				return c.Value
 			}
 		}
@@ -143,28 +176,30 @@ func (s *Server) setSessionOptions(ctx context.Context, req *flight.SetSessionOp
 		res.Errors[key] = &flight.SetSessionOptionsResultError{Value: code}
 	}
 	for key, v := range req.GetSessionOptions() {
-		check, known := sessionOptions[key]
-		if !known {
+		if _, known := sessionOptions[key]; !known {
 			failed(key, flight.SetSessionOptionsResultErrorInvalidName)
 			continue
 		}
 		text := ""
 		if v.GetOptionValue() != nil {
 			sv, ok := v.GetOptionValue().(*pb.SessionOptionValue_StringValue)
-			if !ok || check(sv.StringValue) != nil {
+			if !ok || sv.StringValue != "" && s.checkOption(key, sv.StringValue) != nil {
 				failed(key, flight.SetSessionOptionsResultErrorInvalidValue)
 				continue
 			}
 			text = sv.StringValue
 		}
-		if _, ok := s.catalogs[text]; key == "catalog" && text != "" && !ok {
-			failed(key, flight.SetSessionOptionsResultErrorInvalidValue)
-			continue
-		}
 		ses.set(key, text)
 	}
 	s.sessions.keep(ses, ses.id)
 	return res, s.sendCookie(ctx, ses, setHeader)
+}
+
+func (s *Server) checkOption(key, value string) error {
+	if _, ok := s.catalogs[value]; key == "catalog" && !ok {
+		return fault.WithID(fault.NotFound, "CATALOG_NOT_FOUND", "catalog %q does not exist; there are %s", value, strings.Join(s.names, ", "))
+	}
+	return sessionOptions[key](value)
 }
 
 // sendCookie gives a client that keeps cookies a session of its own.
@@ -197,8 +232,7 @@ type sessionState struct {
 
 // sessionOf gives the state of the caller's session with the server's defaults filled in.
 func (s *Server) sessionOf(ctx context.Context) sessionState {
-	ses := callerOf(ctx).session
-	st := sessionState{ses.option("catalog"), ses.option("schema"), ses.option("dialect"), ses.option("time_zone")}
+	st := s.optionsOf(callerOf(ctx).session)
 	// JDBC and others pass catalog and schema as headers on every call.
 	md, _ := metadata.FromIncomingContext(ctx)
 	for key, dst := range map[string]*string{"catalog": &st.Catalog, "schema": &st.Schema, "dialect": &st.Dialect} {
@@ -206,6 +240,17 @@ func (s *Server) sessionOf(ctx context.Context) sessionState {
 			*dst = v
 		}
 	}
+	return s.filled(st)
+}
+
+func (s *Server) optionsOf(ses *session) sessionState {
+	return sessionState{ses.option("catalog"), ses.option("schema"), ses.option("dialect"), ses.option("time_zone")}
+}
+
+func (s *Server) stateOf(ses *session) sessionState { return s.filled(s.optionsOf(ses)) }
+
+// filled puts the server's defaults where nothing is set.
+func (s *Server) filled(st sessionState) sessionState {
 	if st.Catalog == "" {
 		st.Catalog = s.opt.DefaultCatalog
 		if st.Schema == "" {
@@ -226,31 +271,32 @@ func (s sessionState) named() map[string]string {
 	return map[string]string{"catalog": s.Catalog, "schema": s.Schema, "dialect": s.Dialect, "time_zone": s.Zone}
 }
 
-// apply makes the change of the session that a USE or SET SESSION statement asks for.
-func (s *Server) apply(ses *session, set *plan.Setting) error {
-	changes := map[string]string{}
-	if set.Name == "" {
-		if set.Catalog != "" {
-			changes["catalog"] = set.Catalog
+// apply makes the change of the session that a USE or SET SESSION statement asks for, and says what it did.
+func (s *Server) apply(ses *session, set *plan.Setting) (done string, err error) {
+	if set.Catalog != "" { // USE
+		ses.set("catalog", set.Catalog)
+		ses.set("schema", set.Schema)
+		s.sessions.keep(ses, ses.id)
+		if set.Schema == "" {
+			return "catalog " + set.Catalog, nil
 		}
-		changes["schema"] = set.Schema
-	} else {
-		check, known := sessionOptions[set.Name]
-		if !known {
-			return fault.WithID(fault.Invalid, "INVALID_SESSION_PROPERTY", "session option %q does not exist; there are catalog, schema, dialect and time_zone", set.Name)
-		}
-		changes[set.Name] = set.Value
-		if set.Reset {
-			changes[set.Name] = ""
-		} else if err := check(set.Value); err != nil {
-			return err
+		return "schema " + set.Catalog + "." + set.Schema, nil
+	}
+	if _, known := sessionOptions[set.Name]; !known {
+		return "", fault.WithID(fault.Invalid, "INVALID_SESSION_PROPERTY", "session option %q does not exist; there are catalog, schema, dialect and time_zone", set.Name)
+	}
+	value := set.Value
+	if set.Reset {
+		value = ""
+	}
+	if value != "" || !set.Reset {
+		if err := s.checkOption(set.Name, value); err != nil {
+			return "", err
 		}
 	}
-	for k, v := range changes {
-		ses.set(k, v)
-	}
+	ses.set(set.Name, value)
 	s.sessions.keep(ses, ses.id)
-	return nil
+	return set.Name + " " + s.stateOf(ses).named()[set.Name], nil
 }
 
 func (s *Server) closeSession(ctx context.Context) *flight.CloseSessionResult {

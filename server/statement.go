@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	pb "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
+	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -90,6 +91,11 @@ func (st *statement) plan(ctx context.Context) error {
 
 func (st *statement) keep(p *plan.Prepared) {
 	st.prepared = p
+	if p.Setting != nil {
+		// JDBC takes an answer without columns for an update, which this server refuses; so settings answer with one.
+		st.fields = []vector.Field{{Name: "result", Type: vector.Of(vector.Varchar)}}
+		return
+	}
 	st.fields = make([]vector.Field, len(p.Columns))
 	for i, c := range p.Columns {
 		st.fields[i] = vector.Field{Name: c.Name, Type: c.Type, Nullable: c.Nullable}
@@ -110,12 +116,15 @@ func (st *statement) ticket(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	st.lastBound()
+	st.h.ID = uuid.NewString() // of this run: cancelling it leaves later runs of a prepared statement alone
 	st.h.Pins = st.prepared.Pinned
 	blob, err := st.s.sealHandle(st.h)
 	if err != nil {
 		return nil, err
 	}
-	st.s.planned.Add(string(blob), st.prepared)
+	if len(blob) <= maxRememberedBytes {
+		st.s.planned.Add(string(blob), st.prepared)
+	}
 	msg, err := anypb.New(&pb.TicketStatementQuery{StatementHandle: blob})
 	if err != nil {
 		return nil, err
@@ -127,6 +136,13 @@ func (st *statement) ticket(ctx context.Context) ([]byte, error) {
 func (st *statement) rows(ctx context.Context, out *rowWriter) error {
 	if err := st.plan(ctx); err != nil {
 		return err
+	}
+	if set := st.prepared.Setting; set != nil {
+		done, err := st.s.apply(callerOf(ctx).session, set)
+		if err != nil {
+			return err
+		}
+		return out.text(done)
 	}
 	bound, err := st.boundRows()
 	if err != nil {
@@ -166,11 +182,6 @@ func (st *statement) rows(ctx context.Context, out *rowWriter) error {
 			Workers: st.s.opt.Workers, SpillDir: st.s.opt.SpillDir,
 		}
 		if err := stream(ctx, st.prepared.Root, q, w); err != nil {
-			return err
-		}
-	}
-	if set := st.prepared.Setting; set != nil {
-		if err := st.s.apply(callerOf(ctx).session, set); err != nil {
 			return err
 		}
 	}

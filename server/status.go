@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"unicode/utf8"
 
@@ -41,7 +40,7 @@ func (s *Server) toStatus(err error) error {
 	if kind == fault.Internal {
 		id := uuid.NewString()
 		s.opt.Log.Error("internal error", zap.String("error_id", id), zap.Error(err))
-		text = "INTERNAL: internal error " + id + "; the server's log has the details: " + text
+		text = "INTERNAL: internal error " + id + "; the server's log has the details"
 	}
 	return status.Error(kind.Code(), clip(text, maxMessageBytes))
 }
@@ -59,13 +58,16 @@ func clip(text string, max int) string {
 	return text[:cut] + tail
 }
 
-// kindName names an error's kind for logs.
-func kindName(err error) string {
+// codeName names the gRPC code that err is told with, for logs.
+func codeName(err error) string {
 	if err == nil {
-		return "ok"
+		return codes.OK.String()
 	}
-	if errors.Is(err, context.Canceled) {
-		return "canceled"
+	if kind := fault.KindOf(err); kind != fault.Internal {
+		return kind.Code().String()
 	}
-	return status.Code(err).String()
+	if st, ok := status.FromError(err); ok && st.Code() != codes.Unknown {
+		return st.Code().String()
+	}
+	return codes.Internal.String()
 }

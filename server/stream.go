@@ -2,8 +2,10 @@ package server
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/skua-db/skua/vector"
 )
@@ -16,19 +18,26 @@ const (
 
 // rowWriter sends record batches of one schema.
 type rowWriter struct {
-	w    *flight.Writer
-	sent bool
+	w      *flight.Writer
+	schema *arrow.Schema
 }
 
 func newRowWriter(stream flight.FlightService_DoGetServer, schema *arrow.Schema) *rowWriter {
-	return &rowWriter{w: flight.NewRecordWriter(stream, ipc.WithSchema(schema))}
+	return &rowWriter{flight.NewRecordWriter(stream, ipc.WithSchema(schema)), schema}
 }
 
 // batch sends one batch and releases it.
 func (o *rowWriter) batch(rec arrow.RecordBatch) error {
 	defer rec.Release()
-	o.sent = true
 	return o.w.Write(rec)
+}
+
+// text sends an answer of one text.
+func (o *rowWriter) text(s string) error {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, o.schema)
+	defer b.Release()
+	b.Field(0).(*array.StringBuilder).Append(s)
+	return o.batch(b.NewRecordBatch())
 }
 
 // close ends the stream; without any batch the client still gets the schema.
