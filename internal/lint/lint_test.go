@@ -189,7 +189,7 @@ func TestLeakChecks(t *testing.T) {
 		for file := range p.tests {
 			raw, err := os.ReadFile(file)
 			require.NoError(t, err)
-			found = found || strings.Contains(string(raw), "goleak.VerifyTestMain")
+			found = found || strings.Contains(string(raw), "goleak.VerifyTestMain") || strings.Contains(string(raw), "goleak.Find(")
 		}
 		if !found {
 			t.Errorf("the tests of %s have no TestMain with goleak", p.path)
