@@ -14,6 +14,7 @@ import (
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/scanner/avro"
+	"github.com/skua-db/skua/scanner/orc"
 	"github.com/skua-db/skua/scanner/parquet"
 	"github.com/skua-db/skua/storage"
 	"github.com/skua-db/skua/vector"
@@ -397,6 +398,16 @@ func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs fun
 			return err
 		}
 		return sc.readParquet(ctx, o, f, cols, pool, take)
+	case "orc":
+		f, err := orc.ReadFooter(ctx, o, d.Path)
+		if err != nil {
+			return err
+		}
+		cols, err := project(orcTree(f.Root))
+		if err != nil {
+			return err
+		}
+		return sc.readORC(ctx, o, f, cols, pool, take)
 	case "avro":
 		f, err := avro.Open(ctx, o, "")
 		if err != nil {
@@ -425,7 +436,7 @@ func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs fun
 			}
 		}
 	}
-	return fault.New(fault.Unsupported, "delete files of format %s are not supported", d.Format)
+	return fault.New(fault.Corrupt, "its format is %s", d.Format)
 }
 
 func (sc *scan) readParquet(ctx context.Context, o storage.Object, f *parquet.Footer, cols []*projected, pool *memory.Pool,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/scanner/avro"
+	"github.com/skua-db/skua/scanner/orc"
 	"github.com/skua-db/skua/scanner/parquet"
 	"github.com/skua-db/skua/vector"
 )
@@ -21,6 +22,7 @@ type fileNode struct {
 	kids []*fileNode
 	pq   *parquet.Node
 	av   *avro.Node
+	orc  *orc.Node
 }
 
 func parquetTree(root *parquet.Node) *fileNode {
@@ -222,6 +224,9 @@ func (f *fileNode) describe() string {
 	}
 	if f.av != nil {
 		return "Avro " + f.av.Kind.String()
+	}
+	if f.orc != nil {
+		return "ORC " + f.orc.Kind.String()
 	}
 	return f.pq.Physical.String()
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/skua-db/skua/profile"
 	"github.com/skua-db/skua/scanner/manifest"
 	"github.com/skua-db/skua/scanner/parquet"
-	"github.com/skua-db/skua/storage"
 	"github.com/skua-db/skua/vector"
 )
 
@@ -115,11 +114,7 @@ func (r *reader) open(ctx context.Context) error {
 	case manifest.Avro:
 		err = r.openAvro(ctx)
 	case manifest.ORC:
-		var o storage.Object
-		if o, err = f.object(ctx); err == nil { // a damaged file is told first
-			_ = o.Close()
-			err = fault.New(fault.Unsupported, "data files in ORC are not supported")
-		}
+		err = r.openORC(ctx)
 	default:
 		err = fault.New(fault.Corrupt, "its format is %s", f.format)
 	}

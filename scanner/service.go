@@ -45,6 +45,7 @@ type caches struct {
 	lists     *cache.Cache[fileKey, []manifest.File]
 	manifests *cache.Cache[fileKey, *manifest.Manifest]
 	footers   *cache.Cache[fileKey, *footer]
+	orcs      *cache.Cache[fileKey, *orcFooter]
 	vectors   *cache.Cache[vectorKey, *deletes.Bitmap]
 	positions *cache.Cache[fileKey, *deletes.Positions]
 	keys      *cache.Cache[string, *deletes.Keys]
@@ -108,6 +109,7 @@ func New(opt Options) *Scanner {
 		lists:     cache.New[fileKey, []manifest.File](b, "manifest_list"),
 		manifests: cache.New[fileKey, *manifest.Manifest](b, "manifest"),
 		footers:   cache.New[fileKey, *footer](b, "footer"),
+		orcs:      cache.New[fileKey, *orcFooter](b, "orc_footer"),
 		vectors:   cache.New[vectorKey, *deletes.Bitmap](b, "deletion_vector"),
 		positions: cache.New[fileKey, *deletes.Positions](b, "position_deletes"),
 		keys:      cache.New[string, *deletes.Keys](b, "equality_deletes"),

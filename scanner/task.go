@@ -45,7 +45,8 @@ type dataFile struct {
 	encrypted  bool
 
 	mu     sync.Mutex
-	footer *footer
+	footer *footer    // of a Parquet file
+	orc    *orcFooter // of an ORC file
 	// dead are the positions that are deleted, valid when deadKnown; nil for none.
 	dead      *deletes.Bitmap
 	deadKnown bool
