@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // lake makes tables with iceberg-go and reads them with the scanner.
 type lake struct {
-	t     *testing.T
+	t     testing.TB
 	cat   *ihadoop.Catalog
 	pool  *memory.Pool
 	scan  *scanner.Scanner
@@ -45,7 +45,7 @@ type lake struct {
 	budget *cache.Budget
 }
 
-func newLake(t *testing.T) *lake {
+func newLake(t testing.TB) *lake {
 	cat, err := ihadoop.NewCatalog("lake", t.TempDir(), nil)
 	require.NoError(t, err)
 	require.NoError(t, cat.CreateNamespace(context.Background(), table.Identifier{"ns"}, nil))
@@ -67,7 +67,7 @@ func (l *lake) create(name string, schema *iceberg.Schema, opts ...icatalog.Crea
 }
 
 // rowsJSON makes an Arrow table of rows in JSON.
-func arrowTable(t *testing.T, schema *iceberg.Schema, rows string) arrow.Table {
+func arrowTable(t testing.TB, schema *iceberg.Schema, rows string) arrow.Table {
 	as, err := table.SchemaToArrowSchema(schema, nil, true, false)
 	require.NoError(t, err)
 	tbl, err := array.TableFromJSON(amemory.DefaultAllocator, as, []string{rows})
