@@ -218,6 +218,19 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 	classes := newClasses(conds)
 	type pair struct{ a, b int }
 	seen := map[pair]bool{}
+	// Columns that are all equal draw on one domain, which is no larger than the smallest table among them: customers and suppliers
+	// of one nation meet by 25 nations, not by the number of suppliers.
+	domain := map[int]float64{}
+	for root, m := range classes.members() {
+		for _, id := range m {
+			if i, ok := owner[id]; ok {
+				n := o.base(leaves[i], id)
+				if old, ok := domain[root]; !ok || n < old {
+					domain[root] = n
+				}
+			}
+		}
+	}
 	add := func(c expr.Expr) {
 		e := edge{cond: c, sel: 0.3, class: -1}
 		for _, id := range expr.Columns(c) {
@@ -230,6 +243,9 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 			e.sel = 1 / max(1, o.distinct(eq.L, eq.R, leaves, owner))
 			if a, b, ok := columnPair(c); ok {
 				e.class = classes.find(a)
+				if n, ok := domain[e.class]; ok {
+					e.sel = 1 / max(1, n)
+				}
 				seen[pair{a, b}], seen[pair{b, a}] = true, true
 			}
 		}
