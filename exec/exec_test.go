@@ -339,13 +339,13 @@ func TestAggregate(t *testing.T) {
 
 func naiveGroups(tab *table, keys []int) []row {
 	type state struct {
-		key          row
-		n, sum       int64
-		some, decSum int64
-		hasSum       bool
-		hasDec       bool
-		min, max     vector.Value
-		seen         map[int32]bool
+		key      row
+		n, sum   int64
+		decSum   int64
+		hasSum   bool
+		hasDec   bool
+		min, max vector.Value
+		seen     map[int32]bool
 	}
 	groups := map[string]*state{}
 	if len(keys) == 0 {

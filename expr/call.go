@@ -353,7 +353,7 @@ func forRows[R any](x *evalCall, out *vector.Vector, f func(i int) (R, error)) e
 			if k := len(out.Bufs); k > 0 && len(out.Bufs[k-1]) > maxChunkText {
 				return fault.WithID(fault.Exhausted, "EXCEEDED_MEMORY_LIMIT", "a function makes more than %d bytes of text for one chunk of rows", maxChunkText)
 			}
-		case err == errNull:
+		case errors.Is(err, errNull):
 			s.null(i)
 		default:
 			return err

@@ -145,7 +145,6 @@ type compareNode struct {
 	s1   []uint16
 	s2   []uint16
 	dict dictMatch
-	flat [2]result
 }
 
 func (c *compiler) compare(e *Compare) (node, error) {

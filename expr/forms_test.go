@@ -202,6 +202,6 @@ func TestFunctionsListed(t *testing.T) {
 	for _, f := range fs {
 		require.NotEmpty(t, f.Description, f.Name)
 	}
-	_, err := NewCall("lenght", []Expr{lit("x")})
+	_, err := NewCall("lengthh", []Expr{lit("x")})
 	require.ErrorContains(t, err, "did you mean length?")
 }

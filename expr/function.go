@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -241,7 +240,7 @@ func patternList(ps []pattern, variadic bool) string {
 	}
 	s := strings.Join(out, ", ")
 	if variadic {
-		s += fmt.Sprint("...")
+		s += "..."
 	}
 	return s
 }

@@ -178,7 +178,6 @@ type likeNode struct {
 	mark         []bool
 	out          result
 	cache        map[string]*likeMatcher
-	err          error
 }
 
 func (c *compiler) like(e *Like) (node, error) {

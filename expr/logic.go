@@ -7,7 +7,6 @@ type andNode struct {
 	args []node
 	out  result
 	rows []uint16
-	keep []uint16
 }
 
 func (x *andNode) filter(b *batch, sel, dst []uint16) ([]uint16, error) {

@@ -13,7 +13,6 @@ type Program struct {
 	root node
 	typ  vector.Type
 	b    batch
-	sel  []uint16
 }
 
 // batch is what nodes are evaluated on: a chunk, or the elements of lists inside a lambda.

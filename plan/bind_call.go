@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/skua-db/skua/expr"
@@ -66,8 +67,8 @@ func (x *exprBinder) call(c *sql.Call) (expr.Expr, error) {
 }
 
 func isFunctionNotFound(err error) bool {
-	e, ok := err.(*fault.Error)
-	return ok && e.ID == "FUNCTION_NOT_FOUND"
+	var e *fault.Error
+	return errors.As(err, &e) && e.ID == "FUNCTION_NOT_FOUND"
 }
 
 // lambdaArg defers the binding of a lambda's body until the types of its parameters are known.
@@ -222,7 +223,7 @@ func (x *exprBinder) groupingCall(c *sql.Call) (expr.Expr, error) {
 	}
 	integer := vector.Of(vector.Integer)
 	big := func(n int64) expr.Expr { return &expr.Literal{Value: n, Typ: vector.Of(vector.BigInt)} }
-	var sum expr.Expr = big(0)
+	sum := big(0)
 	for j, a := range c.Args {
 		v, err := g.input.bind(a)
 		if err != nil {

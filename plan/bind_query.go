@@ -282,8 +282,8 @@ func (b *binder) setOp(n *sql.SetOp, outer *scope) (*bound, error) {
 			return nil, b.place(n.Pos, err)
 		}
 	}
-	switch {
-	case n.Op == "UNION":
+	switch n.Op {
+	case "UNION":
 		u := &unionRel{cols: ids}
 		for _, q := range ins {
 			u.ins = append(u.ins, q.rel)

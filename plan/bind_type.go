@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"math/big"
 	"regexp"
 	"strconv"
@@ -186,7 +187,7 @@ func (b *binder) typedLiteral(e *sql.Typed) (expr.Expr, error) {
 	}
 	bad := func(err error) error {
 		why := err.Error()
-		if f, ok := err.(*fault.Error); ok {
+		if f := (*fault.Error)(nil); errors.As(err, &f) {
 			why = f.Text
 		}
 		return b.errorf(e.Pos, fault.Invalid, "INVALID_LITERAL", "%s is not a %s: %s", sql.QuoteText(e.Value), t, why)

@@ -297,8 +297,6 @@ func (r *unnestRel) exprs(f func(expr.Expr)) { each(r.args, f) }
 func (r *spoolRel) exprs(func(expr.Expr))    {}
 func (r *oneRowRel) exprs(func(expr.Expr))   {}
 
-func same(i int) int { return i }
-
 func mapIDs(ids []int, f func(int) int) []int {
 	if f == nil || ids == nil {
 		return ids

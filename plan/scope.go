@@ -19,10 +19,9 @@ type scope struct {
 
 // scopeCol is a column that can be named. qual is the path that may stand in front of it: an alias, or catalog, schema levels and table.
 type scopeCol struct {
-	qual   []string
-	quoted bool // the alias was quoted
-	name   string
-	id     int
+	qual []string
+	name string
+	id   int
 	// merged marks the column that JOIN USING made of two; hidden ones are its origins, which only a qualified name finds.
 	merged, hidden bool
 	null           bool // an outer join may have padded it

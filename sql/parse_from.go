@@ -170,6 +170,15 @@ func (p *parser) table() TableRef {
 		p.needOp(")")
 		return t
 	}
+	if p.at(tString) {
+		f := &FileName{Pos: at, Path: p.advance().text}
+		f.Sample = p.sample()
+		f.Alias = p.tableAlias()
+		if f.Sample == nil {
+			f.Sample = p.sample()
+		}
+		return f
+	}
 	if !isName(p.cur()) {
 		p.expected("a table", "'('", "UNNEST", "LATERAL")
 	}

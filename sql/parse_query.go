@@ -390,7 +390,7 @@ func (p *parser) grouping() Grouping {
 			return g
 		}
 		x := p.expr()
-		if r, ok := x.(*Row); ok && r.Names == nil && Pos(r.Pos) == g.Pos && p.text[r.Pos] == '(' {
+		if r, ok := x.(*Row); ok && r.Names == nil && r.Pos == g.Pos && p.text[r.Pos] == '(' {
 			g.Kind, g.Sets = "SETS", [][]Expr{r.Elems}
 			return g
 		}

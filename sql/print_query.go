@@ -258,6 +258,10 @@ func (p *printer) tableRef(t TableRef, right bool) {
 	switch t := t.(type) {
 	case *TableName:
 		p.table(t)
+	case *FileName:
+		p.s(QuoteText(t.Path))
+		p.sample(t.Sample)
+		p.alias(t.Alias)
 	case *Derived:
 		if t.Lateral {
 			p.s("LATERAL ")

@@ -125,6 +125,14 @@ type TableName struct {
 	Alias   *Alias
 }
 
+// FileName is a file, or several by a pattern, named by a text literal where a table belongs.
+type FileName struct {
+	Pos    Pos
+	Path   string
+	Sample *Sample
+	Alias  *Alias
+}
+
 // Version is a point in a table's history.
 type Version struct {
 	Pos  Pos
@@ -174,6 +182,7 @@ type Join struct {
 }
 
 func (*TableName) tableRef() {}
+func (*FileName) tableRef()  {}
 func (*Derived) tableRef()   {}
 func (*Unnest) tableRef()    {}
 func (*TableCall) tableRef() {}

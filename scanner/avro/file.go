@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
@@ -58,8 +59,9 @@ func Open(ctx context.Context, o storage.Object, path string) (*File, error) {
 		if err == nil {
 			break
 		}
-		if err != errShort || int64(len(w.data)) >= min(o.Size(), maxMetaBytes) {
-			if err == errShort {
+		short := errors.Is(err, errShort)
+		if !short || int64(len(w.data)) >= min(o.Size(), maxMetaBytes) {
+			if short {
 				return nil, f.corrupt("its Avro header ends early")
 			}
 			return nil, err
@@ -179,6 +181,9 @@ func (b *blocks) next(ctx context.Context) (count int64, data []byte, err error)
 			return 0, nil, b.f.corrupt("the Avro block at byte %d has a negative size, %d", b.pos, length)
 		}
 		at := b.pos + int64(d.pos)
+		if length == 0 && at == size && b.f.Root.min > 0 {
+			return 0, nil, nil // a block that a writer began and never filled; no record fits in no bytes
+		}
 		if length > size-at-16 {
 			return 0, nil, b.f.corrupt("it ends within the Avro block at byte %d, which says it has %d bytes", b.pos, length)
 		}

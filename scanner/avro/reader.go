@@ -3,6 +3,7 @@ package avro
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"math"
 	"strings"
 
@@ -119,7 +120,7 @@ func (r *Reader) Next(ctx context.Context, max int) (n int, first int64, cols []
 }
 
 func (r *Reader) wrap(err error, k *op) error {
-	if err == errShort {
+	if errors.Is(err, errShort) {
 		return r.f.corrupt("column %s: an Avro block holds fewer records than it says", k.node.Name)
 	}
 	return r.f.wrap(fault.Corrupt, fault.Wrap(fault.Corrupt, err, "column %s", k.node.Name))

@@ -290,14 +290,14 @@ func (d *Domain) Constant(t vector.Type, x vector.Value) { *d = point(t, x) }
 // AllowNull lets nulls occur whatever counts say: for fields within optional structs, where writers count differently.
 func (d *Domain) AllowNull() { d.mayNull = true }
 
-// Lower and Upper narrow d, of type t, by a bound in Iceberg's binary form. A bound that cannot be one of t is passed over.
+// Lower narrows d, of type t, from below by a bound in Iceberg's binary form. A bound that cannot be one of t is passed over.
 func (d *Domain) Lower(t vector.Type, b []byte) {
 	if v, ok := datumOfBytes(t, b); ok {
 		d.atLeast(v)
 	}
 }
 
-// Upper: see Lower. A text that is not UTF-8 was cut within a character and bounds nothing.
+// Upper narrows d from above; see Lower. A text that is not UTF-8 was cut within a character and bounds nothing.
 func (d *Domain) Upper(t vector.Type, b []byte) {
 	if t.Kind == vector.Varchar && !utf8.Valid(b) {
 		return
