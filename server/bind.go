@@ -135,7 +135,7 @@ func readParameters(stream flight.DataStreamReader, pool *memory.Pool) ([]byte, 
 	defer alloc.close()
 	var buf bytes.Buffer
 	err := guardBytes(func() error {
-		r, err := flight.NewRecordReader(stream, ipc.WithAllocator(alloc))
+		r, err := flight.NewRecordReader(checkedStream{stream}, ipc.WithAllocator(alloc))
 		if err != nil {
 			return unreadable(err)
 		}
@@ -172,7 +172,7 @@ func readParameters(stream flight.DataStreamReader, pool *memory.Pool) ([]byte, 
 
 // unreadable says that a client's bytes are no parameters; the end of the call itself keeps its own meaning.
 func unreadable(err error) error {
-	if k := fault.KindOf(err); k == fault.Canceled || k == fault.Timeout {
+	if fault.KindOf(err) != fault.Internal {
 		return err
 	}
 	if errors.Is(err, io.EOF) {

@@ -68,6 +68,7 @@ type Server struct {
 	stop     context.CancelFunc
 	ctx      context.Context
 	started  sync.WaitGroup
+	sending  sync.WaitGroup // see untilEnd
 }
 
 const (
@@ -171,4 +172,5 @@ func (s *Server) Close() {
 	s.stop()
 	s.grpc.Stop()
 	s.started.Wait()
+	s.sending.Wait()
 }

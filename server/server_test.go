@@ -86,23 +86,33 @@ func lake(t *testing.T) string {
 
 func start(t *testing.T, auth server.AuthOptions) *stack {
 	t.Helper()
-	sealer, err := seal.Random()
-	require.NoError(t, err)
-	return startOn(t, lake(t), auth, sealer)
+	return startOn(t, lake(t), auth, nil)
 }
 
 func startOn(t *testing.T, dir string, auth server.AuthOptions, sealer *seal.Sealer) *stack {
 	t.Helper()
+	return startWith(t, dir, auth, sealer, func(*server.Options) {})
+}
+
+func startWith(t *testing.T, dir string, auth server.AuthOptions, sealer *seal.Sealer, change func(*server.Options)) *stack {
+	t.Helper()
+	if sealer == nil {
+		var err error
+		sealer, err = seal.Random()
+		require.NoError(t, err)
+	}
 	cat, err := hadoop.New(context.Background(), hadoop.Options{Name: "demo", Warehouse: dir, Store: storage.Local{}})
 	require.NoError(t, err)
 	pool := memory.NewPool("process", 1<<30)
 	budget := cache.NewBudget(pool, 64<<20)
 	a, err := server.NewAuthenticator(auth)
 	require.NoError(t, err)
-	s, err := server.New(server.Options{
+	opt := server.Options{
 		Catalogs: []catalog.Catalog{cat}, Scanner: scanner.New(scanner.Options{Budget: budget, Workers: 2}), Pool: pool, Workers: 2,
 		Auth: a, Sealer: sealer, Version: "test",
-	})
+	}
+	change(&opt)
+	s, err := server.New(opt)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

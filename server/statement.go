@@ -160,6 +160,10 @@ func (st *statement) rows(ctx context.Context, out *rowWriter) error {
 		ctx, cancel = context.WithTimeout(ctx, st.s.opt.QueryTime)
 		defer cancel()
 	}
+	return st.s.untilEnd(ctx, func() error { return st.run(ctx, bound, out) })
+}
+
+func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWriter) error {
 	pool := st.s.opt.Pool.Child("query "+st.h.ID, st.s.opt.QueryMemory)
 	// A batch being gathered and the copies that the wire makes of it.
 	const wireBytes = 4 * batchBytes

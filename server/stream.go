@@ -1,12 +1,16 @@
 package server
 
 import (
+	"context"
+	"time"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/vector"
 )
 
@@ -79,4 +83,27 @@ func (w *chunkWriter) flush() error {
 		return nil
 	}
 	return w.out.batch(w.b.Batch())
+}
+
+// endGrace is how long a call may go on after its end was asked for, to tell its own error.
+const endGrace = 200 * time.Millisecond
+
+// untilEnd runs f, which sends to a client. When ctx ends and f does not, it waits for a client that does not read; gRPC then lets
+// it go only when the call's handler returns. So untilEnd returns without it, and Close waits for it.
+func (s *Server) untilEnd(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	s.sending.Go(func() { done <- fault.Guard(f) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	t := time.NewTimer(endGrace)
+	defer t.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-t.C:
+		return context.Cause(ctx)
+	}
 }
