@@ -54,6 +54,18 @@ type Table struct {
 	Extra Extra
 	// Loaded is when the metadata was read.
 	Loaded time.Time
+	// Files, when not nil, are the data files of a table that is nothing else: lone files read without Iceberg metadata. They
+	// hold no snapshot; Metadata is then that of an empty unpartitioned table, and Schema the schema that the first file
+	// has. Columns of the files are found by their names.
+	Files  []File
+	Schema *iceberg.Schema
+}
+
+// File is a lone data file.
+type File struct {
+	Path   string
+	Format string // parquet, avro or orc
+	Size   int64  // bytes
 }
 
 // Extra holds fields of the metadata JSON that iceberg-go does not keep.
@@ -67,8 +79,11 @@ type Extra struct {
 	Defaults map[int]json.RawMessage
 }
 
-// FullName is catalog.namespace.table, for messages.
+// FullName is catalog.namespace.table, for messages; of lone files their path.
 func (t *Table) FullName() string {
+	if t.Files != nil {
+		return t.Name
+	}
 	return t.Catalog + "." + t.Namespace.String() + "." + t.Name
 }
 

@@ -22,6 +22,7 @@ type binder struct {
 	hints   []vector.Type
 	pinned  map[string]int64
 	tables  map[string]*catalog.Table
+	files   map[string]*catalog.Table // lone ones by path
 	lambdas int
 	spools  int
 	ctes    []*cte

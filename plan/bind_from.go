@@ -16,6 +16,8 @@ func (b *binder) from(t sql.TableRef, outer, left *scope) (rel, *scope, error) {
 	switch t := t.(type) {
 	case *sql.TableName:
 		return b.tableName(t, outer)
+	case *sql.FileName:
+		return b.fileName(t)
 	case *sql.Derived:
 		around := outer
 		if t.Lateral && left != nil {

@@ -324,6 +324,8 @@ func (b *binder) duplicateAliases(t sql.TableRef) error {
 			return walk(t.R)
 		case *sql.TableName:
 			a = t.Alias
+		case *sql.FileName:
+			a = t.Alias
 		case *sql.Derived:
 			a = t.Alias
 		case *sql.Unnest:

@@ -72,6 +72,12 @@ func (b *binder) tableName(t *sql.TableName, outer *scope) (rel, *scope, error) 
 		sc, err := b.tableAlias(s, t.Alias, qual)
 		return s.rel, sc, err
 	}
+	return b.scan(at, tab, snap, t.Sample, t.Alias, qual)
+}
+
+// scan binds a table at a snapshot, whose columns may be qualified by qual.
+func (b *binder) scan(at sql.Pos, tab *catalog.Table, snap catalog.Snapshot, sample *sql.Sample, alias *sql.Alias, qual []string) (rel, *scope, error) {
+	full := tab.FullName()
 	scan := &scanRel{table: tab, snap: snap, limit: -1}
 	s := &bound{rel: scan}
 	for _, f := range snap.Schema.Fields() {
@@ -83,12 +89,12 @@ func (b *binder) tableName(t *sql.TableName, outer *scope) (rel, *scope, error) 
 		scan.cols, scan.fields = append(scan.cols, id), append(scan.fields, f)
 		s.cols = append(s.cols, outCol{f.Name, id})
 	}
-	if t.Sample != nil {
-		if err := b.sample(scan, t.Sample); err != nil {
+	if sample != nil {
+		if err := b.sample(scan, sample); err != nil {
 			return nil, nil, err
 		}
 	}
-	sc, err := b.tableAlias(s, t.Alias, qual)
+	sc, err := b.tableAlias(s, alias, qual)
 	if err != nil {
 		return nil, nil, err
 	}

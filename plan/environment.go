@@ -16,6 +16,9 @@ type Catalogs interface {
 	Catalog(name string) (catalog.Catalog, bool)
 }
 
+// Files reads the schema of a lone file, or of the files that a pattern matches, as a table (catalog.Table.Files).
+type Files func(ctx context.Context, path string) (*catalog.Table, error)
+
 // Environment is what names mean for a statement. It is read only while a statement is built.
 type Environment struct {
 	Catalogs              Catalogs
@@ -32,6 +35,9 @@ type Environment struct {
 	Session map[string]string
 	// Stats gives the number of rows of a scan, for join order; nil uses the snapshot's summary.
 	Stats func(ctx context.Context, s *Scan) (rows int64, ok bool)
+	// Files opens the files that FROM names by text literals; nil refuses them, as a server must: they are read with the
+	// rights of the process.
+	Files Files
 	// MetadataTable reads the metadata tables that need manifests (files, manifests, partitions, ...); nil refuses them.
 	MetadataTable func(ctx context.Context, t *catalog.Table, s catalog.Snapshot, name string) ([]Column, [][]vector.Value, error)
 }

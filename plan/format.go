@@ -158,6 +158,9 @@ func (f *formatter) line(n Node) string {
 	switch n := n.(type) {
 	case *Scan:
 		s := "Scan " + n.Table.FullName()
+		if n.Table.Files != nil {
+			return s
+		}
 		if n.Snapshot.Present {
 			s += " snapshot " + strconv.FormatInt(n.Snapshot.ID, 10)
 		} else {

@@ -23,11 +23,14 @@ func (f *dataFile) loadFooter(ctx context.Context) (*footer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ft.size != f.size && f.records != ft.NumRows {
+		return nil, fault.New(fault.Corrupt, "it has %d bytes and %d rows, but the manifest says %d bytes and %d rows", ft.size, ft.NumRows, f.size, f.records)
+	}
 	tree, err := f.sc.withIDs(ft.tree, f.path)
 	if err != nil {
 		return nil, err
 	}
-	f.footer = &footer{ft.Footer, tree}
+	f.footer = &footer{ft.Footer, tree, ft.size}
 	return f.footer, nil
 }
 
@@ -35,17 +38,20 @@ func (sc *scan) loadFooter(ctx context.Context, open, path string, size int64) (
 	missed := false
 	ft, err := sc.s.caches.footers.Get(ctx, sc.key(open, size), func(ctx context.Context) (*footer, int64, error) {
 		missed = true
-		o, err := sc.object(ctx, open, size)
+		if size < 0 {
+			return nil, 0, fault.New(fault.Corrupt, "its length in the manifest is negative, %d", size)
+		}
+		o, err := sc.r.Table.Store.Open(ctx, open, size)
 		if err != nil {
 			return nil, 0, err
 		}
 		defer func() { _ = o.Close() }()
-		pf, err := parquet.ReadFooter(ctx, o, path)
+		pf, err := parquet.ReadFooter(ctx, o, "") // the reader names the file
 		if err != nil {
 			return nil, 0, err
 		}
 		tree := parquetTree(pf.Root)
-		return &footer{pf, tree}, 2 * pf.HeldBytes(), nil
+		return &footer{pf, tree, o.Size()}, 2 * pf.HeldBytes(), nil
 	})
 	if missed {
 		sc.r.Profile.CacheMisses.Add(1)
@@ -58,6 +64,8 @@ func (sc *scan) loadFooter(ctx context.Context, open, path string, size int64) (
 // withIDs gives a file's columns field ids when the file itself has none.
 func (sc *scan) withIDs(tree *fileNode, path string) (*fileNode, error) {
 	switch {
+	case sc.r.Table.Files != nil:
+		return tree.named(sc.r.Table.Schema.Fields()), nil
 	case tree.hasIDs() || len(tree.kids) == 0:
 		return tree, nil
 	case len(sc.names) > 0:

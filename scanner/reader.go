@@ -74,6 +74,9 @@ type reader struct {
 }
 
 func (r *reader) wrap(err error) error {
+	if r.sc.r.Table.Files != nil {
+		return fault.Wrap(fault.Corrupt, err, "file %s", r.f.path)
+	}
 	return fault.Wrap(fault.Corrupt, err, "table %s: %s", r.sc.r.Table.FullName(), r.f.name())
 }
 

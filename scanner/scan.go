@@ -280,7 +280,7 @@ func live(f *manifest.File) bool { return f.AddedFiles != 0 || f.ExistingFiles !
 // prepare reads the manifest list and all delete manifests; it gives the data manifests that the filter leaves.
 func (sc *scan) prepare(ctx context.Context) ([]manifest.File, error) {
 	sc.index, _ = deletes.NewIndex(nil, nil)
-	if !sc.r.Snapshot.Present {
+	if !sc.r.Snapshot.Present || sc.r.Table.Files != nil {
 		return nil, nil
 	}
 	all, err := sc.manifests(ctx)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -233,6 +235,33 @@ func TestFaultyStore(t *testing.T) {
 		failed++
 	}
 	require.Greater(t, failed, 4)
+}
+
+// TestParquetFileOfAnotherLength: a manifest with a wrong length does not make a whole file unreadable, as long as the file has the
+// rows that the manifest counts.
+func TestParquetFileOfAnotherLength(t *testing.T) {
+	l := newLake(t)
+	tbl := l.append(l.create("t", eventSchema), events(rand.New(rand.NewSource(12)), 0, 5))
+	want := l.must(l.request(tbl))
+	path := strings.TrimPrefix(l.planned(l.request(tbl))[0], "file://")
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "PAR1", string(whole[:4]))
+	// The same file with four bytes between the pages and the footer, which no offset points at.
+	n := len(whole)
+	footer := int(whole[n-8]) | int(whole[n-7])<<8 | int(whole[n-6])<<16
+	at := n - 8 - footer
+	require.NoError(t, os.WriteFile(path, slices.Concat(whole[:at], []byte("....."), whole[at:]), 0o600))
+	require.Equal(t, want, l.must(l.request(tbl)))
+
+	other := l.append(l.create("u", eventSchema), events(rand.New(rand.NewSource(13)), 0, 9))
+	b, err := os.ReadFile(strings.TrimPrefix(l.planned(l.request(other))[0], "file://"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	l.scan = scanner.New(scanner.Options{Budget: l.budget})
+	_, err = l.rows(l.request(tbl), 1)
+	require.ErrorIs(t, err, fault.Corrupt)
+	require.ErrorContains(t, err, "9 rows, but the manifest says")
 }
 
 func TestFileShorterThanTheManifestSays(t *testing.T) {

@@ -90,6 +90,7 @@ func (p filePages) Put(k parquet.PageKey, page *parquet.Page) {
 type footer struct {
 	*parquet.Footer
 	tree *fileNode
+	size int64 // of the file, in bytes
 }
 
 // New makes a Scanner.

@@ -124,6 +124,7 @@ func (s *stream) prepare(ctx context.Context) error {
 		return s.fail(err)
 	}
 	s.manifest, s.ready = list, true
+	s.queue = s.sc.loneTasks()
 	s.wake()
 	return nil
 }

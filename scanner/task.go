@@ -57,8 +57,12 @@ type dataFile struct {
 // name says which file an error is about.
 func (f *dataFile) name() string { return "data file " + f.path }
 
-// object opens the file and holds its length against the manifest's.
+// object opens the file and holds its length against the manifest's. A Parquet file tells its own extent at its end, and
+// loadFooter holds its rows against the manifest's when its length is another one than that says.
 func (f *dataFile) object(ctx context.Context) (storage.Object, error) {
+	if f.format == manifest.Parquet && f.size >= 0 {
+		return f.sc.r.Table.Store.Open(ctx, f.open, f.size)
+	}
 	return f.sc.object(ctx, f.open, f.size)
 }
 

@@ -44,6 +44,9 @@ type Options struct {
 	QueryTime time.Duration
 	SpillDir  string
 
+	// Files opens the lone files that statements name; nil, as for every server with a port, refuses them.
+	Files plan.Files
+
 	Auth   *Authenticator
 	Sealer *seal.Sealer
 	TLS    *tls.Config // nil: plaintext
@@ -143,7 +146,7 @@ func (s *Server) Catalog(name string) (catalog.Catalog, bool) {
 func (s *Server) Serve(l net.Listener) error {
 	s.started.Add(1)
 	defer s.started.Done()
-	err := s.grpc.Serve(l)
+	err := s.grpc.Serve(s.told(l))
 	if errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}

@@ -210,6 +210,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		{"SELECT *\nFROM tpch.nope", codes.NotFound, "TABLE_NOT_FOUND"},
 		{"SELECT n_nam FROM tpch.nation", codes.NotFound, "n_name"},
 		{"SELECT 1/0", codes.InvalidArgument, "DIVISION_BY_ZERO"},
+		{"SELECT * FROM '/etc/passwd'", codes.PermissionDenied, "a server does not read files by name"},
 		{"DROP TABLE tpch.nation", codes.Unimplemented, "read-only"},
 		{"SELECT " + strings.Repeat("x", 5000) + " FROM tpch.nation", codes.NotFound, "COLUMN_NOT_FOUND"},
 	} {

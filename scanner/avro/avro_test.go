@@ -305,7 +305,7 @@ func TestHostileFiles(t *testing.T) {
 
 func TestSchemasThatAreRefused(t *testing.T) {
 	for _, s := range []string{
-		`"int"`, `{"type":"record","name":"r"}`, `{"type":"recorD","name":"r","fields":[]}`, `{`, `[]`,
+		`{"type":"record","name":"r"}`, `{"type":"recorD","name":"r","fields":[]}`, `{`, `[]`,
 		`{"type":"record","name":"r","fields":[{"name":"a","type":["null","r"]}]}`,
 		`{"type":"record","name":"r","fields":[{"name":"a","type":["null",["null","int"]]}]}`,
 		`{"type":"record","name":"r","fields":[{"name":"a","type":{"type":"fixed","name":"f","size":-1}}]}`,

@@ -43,6 +43,8 @@ type Node struct {
 	// Logical is the logicalType attribute.
 	Logical          string
 	Precision, Scale int
+	// Local says that a timestamp is not adjusted to UTC (the adjust-to-utc attribute of Iceberg, false).
+	Local bool
 	// Size is the length in bytes of a Fixed.
 	Size int
 	// Symbols of an Enum.
@@ -95,8 +97,9 @@ func parseSchema(doc []byte) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.Kind != Record || n.null >= 0 {
-		return nil, fmt.Errorf("the schema is a %s, not a record", n.Kind)
+	if n.Kind != Record || n.null >= 0 { // a file of bare values: a record of one field is written as the field
+		n.Name = "value"
+		return &Node{Kind: Record, ID: -1, null: -1, min: n.min, Children: []*Node{n}}, nil
 	}
 	return n, nil
 }
@@ -320,6 +323,9 @@ func (p *schemaParser) array(o map[string]any, namespace string, depth int) (*No
 func (n *Node) attributes(o map[string]any) error {
 	if s, ok := o["logicalType"].(string); ok {
 		n.Logical = s
+	}
+	if utc, ok := o["adjust-to-utc"].(bool); ok {
+		n.Local = !utc
 	}
 	if n.Logical == "decimal" {
 		var okP, okS bool

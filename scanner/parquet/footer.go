@@ -108,7 +108,7 @@ const (
 func ReadFooter(ctx context.Context, o storage.Object, path string) (*Footer, error) {
 	f, err := readFooter(ctx, o, path)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "Parquet file %s", path)
+		return nil, fault.Wrap(fault.Internal, err, "%s", inFile(path))
 	}
 	return f, nil
 }
@@ -156,4 +156,12 @@ func readFooter(ctx context.Context, o storage.Object, path string) (*Footer, er
 // encrypted is the refusal of an encrypted file: reading on would give wrong rows or none.
 func encrypted(why string) error {
 	return fault.WithID(fault.Unsupported, "ENCRYPTED_FILE", "the file is encrypted and no key was given: %s", why)
+}
+
+// inFile says for a message which file it is about, unless the caller does.
+func inFile(path string) string {
+	if path == "" {
+		return "Parquet"
+	}
+	return "Parquet file " + path
 }

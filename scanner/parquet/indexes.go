@@ -64,7 +64,7 @@ func cached[T any](f *Footer, m *map[chunkKey]T, k chunkKey, size func(T) int64,
 func (f *Footer) readRange(ctx context.Context, o storage.Object, r storage.Range) ([]byte, error) {
 	b := make([]byte, r.Length)
 	if err := o.ReadRanges(ctx, []storage.Range{r}, [][]byte{b}); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "Parquet file %s", f.Path)
+		return nil, fault.Wrap(fault.Internal, err, "%s", inFile(f.Path))
 	}
 	return b, nil
 }
@@ -74,7 +74,7 @@ const maxIndexBytes = 64 << 20
 
 // indexFail says where an index went wrong.
 func (f *Footer) indexFail(err error, what string, rg, leaf int) error {
-	return fault.Wrap(fault.Corrupt, err, "Parquet file %s: row group %d, column %s, %s", f.Path, rg, f.Leaves[leaf].Path(), what)
+	return fault.Wrap(fault.Corrupt, err, "%s: row group %d, column %s, %s", inFile(f.Path), rg, f.Leaves[leaf].Path(), what)
 }
 
 // offsetIndex gives where the pages of a chunk lie; nil when the file does not say.
@@ -262,7 +262,7 @@ func (f *Footer) prefetchOffsets(ctx context.Context, o storage.Object, rg int, 
 		dst = append(dst, make([]byte, x.Length))
 	}
 	if err := o.ReadRanges(ctx, ranges, dst); err != nil {
-		return fault.Wrap(fault.Internal, err, "Parquet file %s", f.Path)
+		return fault.Wrap(fault.Internal, err, "%s", inFile(f.Path))
 	}
 	for i, id := range ids {
 		_, err := cached(f, &f.indexes.offsets, chunkKey{rg, id}, func(p []pageLocation) int64 { return int64(len(p)) * 24 }, func() ([]pageLocation, error) {

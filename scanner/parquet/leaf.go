@@ -67,7 +67,7 @@ const (
 
 // fail says where a page went wrong.
 func (l *leaf) fail(err error) error {
-	return fault.Wrap(fault.Corrupt, err, "Parquet file %s: column %s, page at %d", l.src.file.Path, l.node.Path(), l.pageAt)
+	return fault.Wrap(fault.Corrupt, err, "%s: column %s, page at %d", inFile(l.src.file.Path), l.node.Path(), l.pageAt)
 }
 
 // begin starts a batch: what the one before pointed into is given back.

@@ -41,7 +41,7 @@ const defaultReadAhead = 64 << 20
 // index. Errors are fault.Corrupt when a column cannot be read as the type wanted.
 func OpenRowGroup(ctx context.Context, o storage.Object, f *Footer, rg int, cols []*Projection, ranges []RowRange, opt Options) (*RowGroupReader, error) {
 	if rg < 0 || rg >= len(f.RowGroups) {
-		return nil, fault.New(fault.Internal, "Parquet file %s has no row group %d", f.Path, rg)
+		return nil, fault.New(fault.Internal, "%s has no row group %d", inFile(f.Path), rg)
 	}
 	r := &RowGroupReader{file: f, group: f.RowGroups[rg], obj: o, opt: opt, ranges: ranges, which: make([]int, len(cols))}
 	if ranges == nil {
@@ -61,7 +61,7 @@ func OpenRowGroup(ctx context.Context, o storage.Object, f *Footer, rg int, cols
 		b := builder{file: f.Path, leaves: map[*Node]*leaf{}}
 		c, err := b.column(p, 0, 0)
 		if err != nil {
-			return nil, fault.Wrap(fault.Corrupt, err, "Parquet file %s", f.Path)
+			return nil, fault.Wrap(fault.Corrupt, err, "%s", inFile(f.Path))
 		}
 		r.cols = append(r.cols, c)
 		if opt.Deferred != nil && i < len(opt.Deferred) && opt.Deferred[i] {
@@ -115,7 +115,7 @@ func (r *RowGroupReader) NextBatch(limit int) (n int, firstRow int64) {
 // the same vector.
 func (r *RowGroupReader) Read(ctx context.Context, col int) (*vector.Vector, error) {
 	if r.n == 0 || r.closed {
-		return nil, fault.New(fault.Internal, "Parquet file %s: read outside a batch", r.file.Path)
+		return nil, fault.New(fault.Internal, "%s: read outside a batch", inFile(r.file.Path))
 	}
 	c := r.cols[col]
 	if c.kind == constantColumn {
@@ -189,7 +189,7 @@ func (r *RowGroupReader) fetch(ctx context.Context, g *fetchGroup) error {
 		for _, w := range ws {
 			w.buf.release()
 		}
-		return fault.Wrap(fault.Internal, err, "Parquet file %s", r.file.Path)
+		return fault.Wrap(fault.Internal, err, "%s", inFile(r.file.Path))
 	}
 	for _, w := range ws {
 		w.l.src.segs = append(w.l.src.segs, segment{w.Offset, w.buf})

@@ -47,8 +47,15 @@ func (s *Stack) Close() {
 // heapHeadroom is the share of the process's memory that the pool may promise; the rest is for what Go keeps around it.
 const heapHeadroom = 0.9
 
+// Option changes what Build assembles beyond the configuration.
+type Option func(*server.Options)
+
+// LoneFiles lets statements read files by name. It is for a server inside the process of the person who asks, never for one
+// with a port.
+func LoneFiles(o *server.Options) { o.Files = o.Scanner.OpenFiles }
+
 // Build assembles a server. A catalog that cannot be opened is an error: it would only fail later, and quieter.
-func Build(ctx context.Context, c *config.Config, log *zap.Logger) (*Stack, error) {
+func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Option) (*Stack, error) {
 	total := c.Limits.Memory.Of(config.MachineMemory())
 	debug.SetMemoryLimit(int64(float64(total) / heapHeadroom))
 	pool := memory.NewPool("limits.memory", total)
@@ -72,12 +79,16 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger) (*Stack, erro
 	if err != nil {
 		return nil, err
 	}
-	s.Server, err = server.New(server.Options{
+	opt := server.Options{
 		Catalogs: catalogs, DefaultCatalog: c.Default.Catalog, DefaultSchema: c.Default.Schema,
 		Scanner: scan, Pool: pool, Workers: c.QueryWorkers(), QueryMemory: c.Limits.Query.Memory.Of(total),
 		QueryTime: c.Limits.Query.Time, SpillDir: c.Limits.Spill.Dir,
 		Auth: auth, Sealer: sealer, TLS: transport, Version: version.String(), Log: log,
-	})
+	}
+	for _, set := range options {
+		set(&opt)
+	}
+	s.Server, err = server.New(opt)
 	return s, err
 }
 

@@ -30,8 +30,11 @@ import (
 
 // Target says where to send SQL.
 type Target struct {
-	// Server is grpc://host:port, grpc+tls://host:port or flightsql://host:port; empty to read Catalogs in this process.
+	// Server is grpc://host:port, grpc+tls://host:port or flightsql://host:port; empty to read catalogs and lone files in this
+	// process.
 	Server string
+	// Config is the configuration file whose catalogs this process reads.
+	Config string
 	// Catalogs are name=folder specifications, as `skua serve --catalog` takes them.
 	Catalogs       []string
 	User, Password string
@@ -55,7 +58,7 @@ func Dial(ctx context.Context, t Target) (*Client, error) {
 	var options []grpc.DialOption
 	var address string
 	if t.Server == "" {
-		l, err := c.inProcess(ctx, t.Catalogs)
+		l, err := c.inProcess(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -101,18 +104,24 @@ func Dial(ctx context.Context, t Target) (*Client, error) {
 // memoryPipe is the size of the connection inside the process, in bytes.
 const memoryPipe = 4 << 20
 
-func (c *Client) inProcess(ctx context.Context, catalogs []string) (*bufconn.Listener, error) {
-	cfg, err := config.Load("", nil)
+func (c *Client) inProcess(ctx context.Context, t Target) (*bufconn.Listener, error) {
+	cfg, err := config.Load(t.Config, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := serve.Flags(cfg, catalogs, ""); err != nil {
+	if err := serve.Flags(cfg, t.Catalogs, ""); err != nil {
 		return nil, err
 	}
-	if err := cfg.Check(); err != nil {
-		return nil, err
+	// The server is reached by this process alone: whoever runs it may read what it may read.
+	cfg.Auth = config.Auth{Anonymous: true}
+	cfg.Listen = config.Listen{Flight: "127.0.0.1:0"}
+	cfg.TLS.CertFile, cfg.TLS.KeyFile = "", ""
+	if len(cfg.Catalogs) > 0 { // without any there are the lone files
+		if err := cfg.Check(); err != nil {
+			return nil, err
+		}
 	}
-	stack, err := assemble.Build(ctx, &cfg.Config, zap.NewNop())
+	stack, err := assemble.Build(ctx, &cfg.Config, zap.NewNop(), assemble.LoneFiles)
 	if err != nil {
 		return nil, err
 	}

@@ -29,15 +29,17 @@ func Command() *cobra.Command {
 	var file, format string
 	cmd := &cobra.Command{
 		Use:   "sql [statement]",
-		Short: "Run SQL against a Flight SQL server or straight on a warehouse folder",
+		Short: "Run SQL against a Flight SQL server or straight on warehouse folders and files",
 		Long: `Runs SQL from the argument, from a file (-f) or from standard input; several statements are separated by semicolons.
-On a terminal without a statement it prompts. Passwords and tokens come from ` + PasswordVariable + ` and ` + TokenVariable + `.`,
+On a terminal without a statement it prompts. Without --server it reads in this process: the catalogs of --catalog and --config,
+and Parquet, Avro and ORC files that FROM names by a text literal, with * and ? for several. Passwords and tokens come from ` + PasswordVariable + ` and ` + TokenVariable + `.`,
 		Example: `  skua sql --server grpc://127.0.0.1:7470 "SELECT * FROM tpch.nation"
+  skua sql "SELECT count(*) FROM 'trips/*.parquet'"
   skua sql --catalog lake=/data/warehouse --format csv "SELECT * FROM sales.orders" > orders.csv`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (t.Server == "") == (len(t.Catalogs) == 0) {
-				return fault.New(fault.Invalid, "say where to run: either --server grpc://host:port or --catalog name=folder")
+			if t.Server != "" && (len(t.Catalogs) > 0 || t.Config != "") {
+				return fault.New(fault.Invalid, "say where to run: either --server grpc://host:port, or --catalog name=folder or --config file in this process")
 			}
 			f := Format(strings.ToLower(format))
 			if _, err := newWriter(f, io.Discard); err != nil {
@@ -61,6 +63,7 @@ On a terminal without a statement it prompts. Passwords and tokens come from ` +
 	flags := cmd.Flags()
 	flags.StringVarP(&t.Server, "server", "s", "", "server, grpc://host:port or grpc+tls://host:port")
 	flags.StringArrayVar(&t.Catalogs, "catalog", nil, "name=folder of a warehouse to read in this process")
+	flags.StringVarP(&t.Config, "config", "c", "", "configuration file whose catalogs to read in this process")
 	flags.StringVarP(&t.User, "user", "u", "", "user name")
 	flags.BoolVar(&t.SkipVerify, "insecure-skip-verify", false, "accept any certificate of the server")
 	flags.StringVar(&t.Catalog, "use-catalog", "", "catalog of names without one")

@@ -1,17 +1,15 @@
 package query
 
 import (
+	"bufio"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -52,7 +50,7 @@ func newWriter(f Format, out io.Writer) (writer, error) {
 	case CSV:
 		return &csvWriter{w: csv.NewWriter(out)}, nil
 	case JSON:
-		return &jsonWriter{e: json.NewEncoder(out)}, nil
+		return &jsonWriter{out: bufio.NewWriterSize(out, 64<<10)}, nil
 	case Arrow:
 		return &arrowWriter{out: out}, nil
 	}
@@ -173,42 +171,6 @@ func (w *tableWriter) close() error {
 	return err
 }
 
-// Text renders a value for people: NULL for null, strings bare, nested values as JSON.
-func Text(a arrow.Array, i int) string {
-	if a.IsNull(i) {
-		return "NULL"
-	}
-	return plainText(a, i)
-}
-
-func plainText(a arrow.Array, i int) string {
-	switch t := a.DataType().(type) {
-	case *arrow.TimestampType:
-		stamp, err := t.GetToTimeFunc()
-		if err != nil {
-			break
-		}
-		layout := "2006-01-02 15:04:05.999999"
-		if t.Unit == arrow.Nanosecond {
-			layout = "2006-01-02 15:04:05.999999999"
-		}
-		s := stamp(a.(*array.Timestamp).Value(i)).UTC().Format(layout)
-		if t.TimeZone != "" {
-			s += " UTC"
-		}
-		return s
-	case *arrow.Decimal128Type:
-		return a.(*array.Decimal128).Value(i).ToString(t.Scale)
-	case *arrow.BinaryType, *arrow.FixedSizeBinaryType:
-		return fmt.Sprintf("%x", a.(interface{ Value(int) []byte }).Value(i))
-	case arrow.NestedType:
-		if b, err := json.Marshal(a.GetOneForMarshal(i)); err == nil {
-			return string(b)
-		}
-	}
-	return a.ValueStr(i)
-}
-
 type csvWriter struct {
 	w   *csv.Writer
 	row []string
@@ -227,7 +189,7 @@ func (w *csvWriter) batch(b arrow.RecordBatch) error {
 		for j, c := range b.Columns() {
 			w.row[j] = ""
 			if !c.IsNull(i) {
-				w.row[j] = plainText(c, i)
+				w.row[j] = string(appendText(nil, c, i))
 			}
 		}
 		if err := w.w.Write(w.row); err != nil {
@@ -242,59 +204,32 @@ func (w *csvWriter) close() error {
 	return w.w.Error()
 }
 
-type jsonWriter struct{ e *json.Encoder }
-
-func (w *jsonWriter) schema(*arrow.Schema) error {
-	w.e.SetEscapeHTML(false)
-	return nil
+// jsonWriter writes one object a row, whose members have the order of the columns.
+type jsonWriter struct {
+	out  *bufio.Writer
+	line []byte
 }
+
+func (w *jsonWriter) schema(*arrow.Schema) error { return nil }
 
 func (w *jsonWriter) batch(b arrow.RecordBatch) error {
 	for i := range int(b.NumRows()) {
-		row := orderedObject{}
+		w.line = append(w.line[:0], '{')
 		for j, c := range b.Columns() {
-			row = append(row, member{b.ColumnName(j), c.GetOneForMarshal(i)})
+			if j > 0 {
+				w.line = append(w.line, ',')
+			}
+			w.line = append(appendQuoted(w.line, b.ColumnName(j)), ':')
+			w.line = appendJSON(w.line, c, i)
 		}
-		if err := w.e.Encode(row); err != nil {
+		if _, err := w.out.Write(append(w.line, '}', '\n')); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *jsonWriter) close() error { return nil }
-
-// orderedObject is a JSON object whose members keep the order of the columns.
-type orderedObject []member
-
-type member struct {
-	name  string
-	value any
-}
-
-// MarshalJSON implements json.Marshaler.
-func (o orderedObject) MarshalJSON() ([]byte, error) {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := json.Marshal(m.name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(m.value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return []byte(b.String()), nil
-}
+func (w *jsonWriter) close() error { return w.out.Flush() }
 
 // arrowWriter writes an Arrow IPC stream.
 type arrowWriter struct {
