@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,10 +68,22 @@ func Flags(c *config.Loaded, catalogs []string, listen string) error {
 		c.Listen.Flight = listen
 		c.Origins["listen.flight"] = "--listen"
 	}
+	given := map[string]bool{}
 	for _, spec := range catalogs {
 		name, location, ok := strings.Cut(spec, "=")
 		if !ok || name == "" || location == "" {
 			return fault.New(fault.Invalid, "--catalog %q is not of the form name=folder", spec)
+		}
+		if given[name] {
+			return fault.New(fault.Invalid, "--catalog %s is given twice", name)
+		}
+		given[name] = true
+		if !strings.Contains(location, ":") { // a path of this machine, which may be relative to where the command runs
+			abs, err := filepath.Abs(location)
+			if err != nil {
+				return fault.Wrap(fault.Invalid, err, "--catalog %s", name)
+			}
+			location = abs
 		}
 		if c.Catalogs == nil {
 			c.Catalogs = map[string]config.Catalog{}
