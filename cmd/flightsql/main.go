@@ -14,6 +14,7 @@ import (
 
 	"github.com/skua-db/skua/cmd/flightsql/configure"
 	"github.com/skua-db/skua/cmd/flightsql/demonstrate"
+	"github.com/skua-db/skua/cmd/flightsql/inspect"
 	"github.com/skua-db/skua/cmd/flightsql/query"
 	"github.com/skua-db/skua/cmd/flightsql/serve"
 	"github.com/skua-db/skua/cmd/flightsql/version"
@@ -28,7 +29,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(demonstrate.Command(), serve.Command(), query.Command(), configure.Command(), version.Command())
+	root.AddCommand(demonstrate.Command(), serve.Command(), query.Command(), inspect.Command(), configure.Command(), version.Command())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "skua:", err)
 		stop()

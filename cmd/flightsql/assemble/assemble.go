@@ -63,7 +63,7 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	budget := cache.NewBudget(pool, c.Caches.Memory.Of(total))
 	s.close = append(s.close, budget.Close)
 	scan := scanner.New(scanner.Options{Budget: budget, Workers: c.QueryWorkers()})
-	catalogs, err := openCatalogs(ctx, c)
+	catalogs, err := Catalogs(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,8 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	return s, err
 }
 
-func openCatalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) {
+// Catalogs opens the catalogs of a configuration, in the order of their names.
+func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) {
 	var out []catalog.Catalog
 	for _, name := range c.CatalogNames() {
 		cc := c.Catalogs[name]
