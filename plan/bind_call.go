@@ -100,7 +100,10 @@ func (x *exprBinder) jsonCall(name string, c *sql.Call) (expr.Expr, error) {
 	o := c.JSON
 	plain := *c
 	plain.JSON = nil
-	if o.Wrapper != "" || o.Quotes != "" || o.OnNull != "" || o.OnEmpty != "" && o.OnEmpty != "NULL" || o.OnError != "" && o.OnError != "NULL" && name == "json_value" || name != "json_value" && o.Returning != nil {
+	if o.Wrapper == "WITH UNCONDITIONAL" {
+		plain.Name = []sql.Ident{{Pos: c.At(), Name: "json_query_wrapped"}}
+	}
+	if o.Wrapper == "WITH CONDITIONAL" || o.Quotes != "" || o.OnNull != "" || o.OnEmpty != "" && o.OnEmpty != "NULL" || o.OnError != "" && o.OnError != "NULL" && name == "json_value" || name != "json_value" && o.Returning != nil {
 		return nil, x.b.unsupported(c.At(), "%s with these clauses is not supported", name)
 	}
 	v, err := x.call(&plain)

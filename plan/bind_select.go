@@ -89,7 +89,7 @@ func (b *binder) selectQuery(s *sql.Select, q *sql.Query, outer *scope) (*bound,
 		if err != nil {
 			return nil, err
 		}
-		name := outputName(it, e, i)
+		name := outputName(it, i)
 		id := b.cols.add(name, e.Type(), e.Nullable())
 		list.list, list.cols = append(list.list, e), append(list.cols, id)
 		out.cols = append(out.cols, outCol{name, id})
@@ -225,7 +225,7 @@ type item struct {
 }
 
 // outputName is the name of an output column: its alias, the column's or field's own, or _col with its position.
-func outputName(it item, e expr.Expr, i int) string {
+func outputName(it item, i int) string {
 	if it.Alias.Name != "" {
 		return it.Alias.Name
 	}
@@ -233,15 +233,7 @@ func outputName(it item, e expr.Expr, i int) string {
 		return it.col.name
 	}
 	switch n := it.Expr.(type) {
-	case *sql.Name:
-		switch c := e.(type) {
-		case *expr.Column:
-			if c.Name != "" && sameName(n.Parts[len(n.Parts)-1], c.Name, false) {
-				return c.Name
-			}
-		case *expr.FieldAccess:
-			return c.Name
-		}
+	case *sql.Name: // as the statement spells it, like Trino; only a star keeps the table's spelling
 		return n.Parts[len(n.Parts)-1].Name
 	case *sql.Field:
 		return n.Name.Name

@@ -56,8 +56,9 @@ func ArrowType(t Type) arrow.DataType {
 	case Array:
 		return arrow.ListOfField(ArrowField(t.Fields[0]))
 	case Map:
-		m := arrow.MapOfFields(ArrowField(t.Fields[0]), ArrowField(t.Fields[1]))
-		return m
+		key := ArrowField(t.Fields[0])
+		key.Nullable = false // Arrow's maps have no null keys, whatever the key's type
+		return arrow.MapOfFields(key, ArrowField(t.Fields[1]))
 	case Row:
 		fields := make([]arrow.Field, len(t.Fields))
 		for i, f := range t.Fields {
