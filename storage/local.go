@@ -104,13 +104,29 @@ func (Local) List(ctx context.Context, dir string) ([]Info, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed since, or a dangling link
 		}
+		if err != nil && e.Type()&fs.ModeSymlink != 0 {
+			continue // a link that leads round in circles, or where this process may not go
+		}
 		if err != nil {
 			return nil, localError(err, dir)
+		}
+		if st.IsDir() && e.Type()&fs.ModeSymlink != 0 && leadsUp(p, e.Name()) {
+			continue
 		}
 		infos = append(infos, Info{Path: strings.TrimSuffix(dir, "/") + "/" + e.Name(), Size: st.Size(), Modified: st.ModTime(), Dir: st.IsDir()})
 	}
 	sort.SliceStable(infos, func(i, j int) bool { return infos[i].Dir && !infos[j].Dir })
 	return infos, nil
+}
+
+// leadsUp reports whether the link called name in dir leads to dir or to a folder above it: following it would never end.
+func leadsUp(dir, name string) bool {
+	here, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return true
+	}
+	there, err := filepath.EvalSymlinks(filepath.Join(dir, name))
+	return err != nil || here == there || strings.HasPrefix(here, strings.TrimSuffix(there, "/")+"/")
 }
 
 type localObject struct {

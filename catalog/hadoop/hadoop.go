@@ -8,12 +8,14 @@ import (
 	"context"
 	"path"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/fault"
@@ -34,9 +36,12 @@ type Options struct {
 
 // Catalog is a warehouse folder.
 type Catalog struct {
-	opt    Options
-	store  storage.Store
-	parsed *lru.Cache[string, *parsed]
+	opt   Options
+	store storage.Store
+
+	mu     sync.Mutex
+	parsed *simplelru.LRU[string, *parsed]
+	bytes  int64 // of the metadata files behind parsed
 }
 
 // parsed remembers a table by the metadata file it came from. Size and time are part of the identity because file
@@ -46,7 +51,11 @@ type parsed struct {
 	table *catalog.Table
 }
 
-const rememberedTables = 1024
+// Tables are remembered up to so many, and so many bytes of metadata files.
+const (
+	rememberedTables = 1 << 16
+	rememberedBytes  = 64 << 20
+)
 
 // New opens a warehouse. A folder that does not exist is fault.NotFound.
 func New(ctx context.Context, opt Options) (*Catalog, error) {
@@ -59,7 +68,10 @@ func New(ctx context.Context, opt Options) (*Catalog, error) {
 		return nil, fault.Wrap(fault.Unavailable, err, "catalog %s: warehouse", opt.Name)
 	}
 	c := &Catalog{opt: opt, store: storage.Confine(opt.Store, append([]string{opt.Warehouse}, opt.Prefixes...)...)}
-	c.parsed, err = lru.New[string, *parsed](rememberedTables)
+	if table, err := c.isTable(ctx, opt.Warehouse); err == nil && table {
+		return nil, fault.New(fault.Invalid, "catalog %s: %s is a table and no warehouse; name the folder above it, or its newest metadata file", opt.Name, opt.Warehouse)
+	}
+	c.parsed, err = simplelru.NewLRU(rememberedTables, func(_ string, p *parsed) { c.bytes -= p.info.Size })
 	return c, err
 }
 
@@ -80,27 +92,51 @@ func (c *Catalog) folder(ns catalog.Namespace, more ...string) (string, error) {
 	return p, nil
 }
 
+// rootNamespace is where tables directly below the warehouse are found: SQL has no name for a table without a schema.
+const rootNamespace = "default"
+
+// maxLevels bounds the depth of namespaces, since links may make a tree of folders endless.
+const maxLevels = 16
+
 // Namespaces implements catalog.Catalog.
 func (c *Catalog) Namespaces(ctx context.Context, parent catalog.Namespace) ([]catalog.Namespace, error) {
 	var out []catalog.Namespace
+	tables, named := false, false
 	err := c.children(ctx, parent, func(name string, table bool) {
-		if !table {
+		if tables = tables || table; !table && len(parent) < maxLevels {
+			named = named || name == rootNamespace
 			out = append(out, append(append(catalog.Namespace{}, parent...), name))
 		}
 	})
+	if isRoot(parent) && fault.KindOf(err) == fault.NotFound {
+		_, err = c.Tables(ctx, parent)
+	}
+	if len(parent) == 0 && tables && !named {
+		out = append(out, catalog.Namespace{rootNamespace})
+	}
 	return out, err
 }
+
+// isRoot reports whether ns stands for the warehouse itself.
+func isRoot(ns catalog.Namespace) bool { return len(ns) == 1 && ns[0] == rootNamespace }
 
 // Tables implements catalog.Catalog.
 func (c *Catalog) Tables(ctx context.Context, ns catalog.Namespace) ([]string, error) {
 	var out []string
-	err := c.children(ctx, ns, func(name string, table bool) {
+	collect := func(name string, table bool) {
 		if table {
 			out = append(out, name)
 		}
-	})
+	}
+	err := c.children(ctx, ns, collect)
+	if isRoot(ns) && (err == nil || fault.KindOf(err) == fault.NotFound) {
+		found := err == nil
+		if err = c.children(ctx, nil, collect); err == nil && !found && len(out) == 0 {
+			err = c.noNamespace(ns, nil)
+		}
+	}
 	sort.Strings(out)
-	return out, err
+	return slices.Compact(out), err
 }
 
 func (c *Catalog) children(ctx context.Context, ns catalog.Namespace, visit func(name string, table bool)) error {
@@ -141,8 +177,13 @@ func (c *Catalog) noNamespace(ns catalog.Namespace, err error) error {
 func (c *Catalog) isTable(ctx context.Context, dir string) (bool, error) {
 	infos, err := c.store.List(ctx, dir+"/metadata")
 	if err != nil {
-		if k := fault.KindOf(err); k == fault.NotFound || k == fault.Unavailable && ctx.Err() == nil {
-			return false, nil // no such folder, or a file of that name
+		switch fault.KindOf(err) {
+		case fault.NotFound:
+			return false, nil
+		case fault.Unavailable:
+			return false, ctx.Err() // a file of that name
+		case fault.Denied:
+			return true, nil // loading it tells that it may not be read; the listing goes on
 		}
 		return false, err
 	}
@@ -163,6 +204,9 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 	}
 	full := c.opt.Name + "." + ns.String() + "." + name
 	info, err := c.current(ctx, dir)
+	if isRoot(ns) && err != nil && fault.KindOf(err) == fault.NotFound {
+		info, err = c.current(ctx, c.opt.Warehouse+"/"+name)
+	}
 	switch {
 	case err == nil:
 	case fault.KindOf(err) == fault.NotFound:
@@ -170,8 +214,8 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 	default:
 		return nil, fault.Wrap(fault.Unavailable, err, "table %s", full)
 	}
-	if p, ok := c.parsed.Get(info.Path); ok && p.info == info {
-		return p.table, nil
+	if t := c.remembered(info); t != nil {
+		return t, nil
 	}
 	m, extra, err := catalog.ReadMetadata(ctx, c.store, info.Path, info.Size)
 	if err != nil {
@@ -181,8 +225,27 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 		Catalog: c.opt.Name, Namespace: ns, Name: name, MetadataLocation: info.Path,
 		Metadata: m, Extra: extra, Store: c.store, Locations: c.opt.Locations, Loaded: time.Now(),
 	}
-	c.parsed.Add(info.Path, &parsed{info, t})
+	c.remember(info, t)
 	return t, nil
+}
+
+func (c *Catalog) remembered(info storage.Info) *catalog.Table {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.parsed.Get(info.Path); ok && p.info == info {
+		return p.table
+	}
+	return nil
+}
+
+func (c *Catalog) remember(info storage.Info, t *catalog.Table) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parsed.Remove(info.Path)
+	c.parsed.Add(info.Path, &parsed{info, t})
+	for c.bytes += info.Size; c.bytes > rememberedBytes; {
+		c.parsed.RemoveOldest()
+	}
 }
 
 // v3.metadata.json, v3.gz.metadata.json, v3.metadata.json.gz and the names that other catalogs give

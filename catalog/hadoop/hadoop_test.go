@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -120,4 +121,106 @@ func TestMissingWarehouse(t *testing.T) {
 	_, err := New(context.Background(), Options{Name: "lake", Warehouse: t.TempDir() + "/none", Store: storage.Local{}})
 	require.ErrorIs(t, err, fault.NotFound)
 	require.ErrorContains(t, err, "catalog lake")
+}
+
+func table(t *testing.T, root, path string) {
+	t.Helper()
+	write(t, root+"/"+path+"/metadata/v1.metadata.json", catalogtest.Metadata(t, root+"/"+path))
+}
+
+// all lists every table by its full name, as the server does.
+func all(t *testing.T, c *Catalog, parent catalog.Namespace) []string {
+	t.Helper()
+	var out []string
+	level, err := c.Namespaces(context.Background(), parent)
+	require.NoError(t, err)
+	for _, ns := range level {
+		tables, err := c.Tables(context.Background(), ns)
+		require.NoError(t, err)
+		for _, name := range tables {
+			out = append(out, ns.String()+"/"+name)
+		}
+		out = append(out, all(t, c, ns)...)
+	}
+	return out
+}
+
+// TestTablesAtTheRoot: a table without a namespace is found in the schema default.
+func TestTablesAtTheRoot(t *testing.T) {
+	root := t.TempDir()
+	table(t, root, "top")
+	table(t, root, "ns/inner")
+	c := open(t, root)
+	require.ElementsMatch(t, []string{"default/top", "ns/inner"}, all(t, c, nil))
+	tab, err := c.Load(context.Background(), catalog.Namespace{"default"}, "top")
+	require.NoError(t, err)
+	require.Equal(t, root+"/top/metadata/v1.metadata.json", tab.MetadataLocation)
+	table(t, root, "default/named")
+	table(t, root, "default/top")
+	require.ElementsMatch(t, []string{"default/named", "default/top", "ns/inner"}, all(t, c, nil))
+	tab, err = c.Load(context.Background(), catalog.Namespace{"default"}, "top")
+	require.NoError(t, err)
+	require.Equal(t, root+"/default/top/metadata/v1.metadata.json", tab.MetadataLocation, "the folder of that name goes first")
+
+	_, err = open(t, t.TempDir()).Tables(context.Background(), catalog.Namespace{"default"})
+	require.ErrorIs(t, err, fault.NotFound)
+	_, err = New(context.Background(), Options{Name: "lake", Warehouse: root + "/ns/inner", Store: storage.Local{}})
+	require.ErrorIs(t, err, fault.Invalid)
+	require.ErrorContains(t, err, "is a table and no warehouse")
+}
+
+// TestLinksInCircles: listing ends, and links that lead somewhere are followed.
+func TestLinksInCircles(t *testing.T) {
+	root := t.TempDir()
+	table(t, root, "ns/t")
+	require.NoError(t, os.MkdirAll(root+"/a", 0o755))
+	require.NoError(t, os.MkdirAll(root+"/b", 0o755))
+	for link, to := range map[string]string{
+		"loop": ".", "ns/up": "..", "ns/self": "self", "dangling": "/nowhere/at/all", "a/l": "../b", "b/l": "../a", "ns/link": "t", "other": "ns",
+	} {
+		require.NoError(t, os.Symlink(to, root+"/"+link))
+	}
+	require.ElementsMatch(t, []string{"ns/t", "ns/link", "other/t", "other/link"}, all(t, open(t, root), nil))
+}
+
+// denied refuses to list some folders.
+type denied struct {
+	storage.Store
+	match string
+}
+
+func (d denied) List(ctx context.Context, dir string) ([]storage.Info, error) {
+	if strings.Contains(dir, d.match) {
+		return nil, fault.New(fault.Denied, "object %s may not be read by this process", dir)
+	}
+	return d.Store.List(ctx, dir)
+}
+
+// TestUnreadableFolders: one folder that may not be read hides nothing else, and says so when it is asked for.
+func TestUnreadableFolders(t *testing.T) {
+	root := t.TempDir()
+	for _, p := range []string{"ns/a", "ns/secret", "ns/z", "secret/x", "we ird/q'uo\"te", "ü.nïcode/T", "empty/_hidden"} {
+		table(t, root, p)
+	}
+	c, err := New(context.Background(), Options{Name: "lake", Warehouse: root, Store: denied{storage.Local{}, "secret"}})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"ns/a", "ns/secret", "ns/z", "we ird/q'uo\"te", "ü.nïcode/T", "default/secret"}, all(t, c, nil))
+	_, err = c.Load(context.Background(), catalog.Namespace{"ns"}, "secret")
+	require.ErrorIs(t, err, fault.Denied)
+	_, err = c.Tables(context.Background(), catalog.Namespace{"secret"})
+	require.Error(t, err)
+}
+
+func TestRememberedTablesAreBounded(t *testing.T) {
+	root := t.TempDir()
+	c := open(t, root)
+	for _, size := range []int64{rememberedBytes - 10, 20, 10, rememberedBytes + 1, 5} {
+		c.remember(storage.Info{Path: "t", Size: size}, &catalog.Table{})
+		c.remember(storage.Info{Path: string(rune('a' + size%26)), Size: size}, &catalog.Table{})
+		require.LessOrEqual(t, c.bytes, int64(rememberedBytes))
+	}
+	for c.parsed.Len() > 0 {
+		c.parsed.RemoveOldest()
+	}
+	require.Zero(t, c.bytes)
 }
