@@ -200,7 +200,7 @@ func (b *builder) timestamp(c *column) error {
 	l := &timeLeaf{c: c, zone: utcZone, instant: t.Kind == vector.TimestampTZ, ns: t.Nanos()}
 	if n.Kind == Timestamp {
 		var err error
-		if l.zone, err = newZone(b.foot.zone); err != nil {
+		if l.zone, err = newZone(b.foot.zone, b.file.writer == writerJava); err != nil {
 			return fault.Wrap(fault.Unsupported, err, "column %s", n.Path())
 		}
 	}

@@ -17,14 +17,22 @@ type zone struct {
 
 	from, to int64 // instants for which offset holds
 	offset   int64 // seconds east
+
+	// java is set when Java's zones made the file: they know nothing of the time before 1900, and give it the zone's present
+	// offset.
+	java bool
+	raw  int64
 }
+
+// javaZones is the beginning of 1900, UTC.
+const javaZones = -2208988800
 
 var utcZone = zone{loc: time.UTC, base: baseUTC, from: math.MinInt64, to: math.MaxInt64}
 
 const baseUTC = 1420070400
 
 // newZone finds a zone by the name that the stripe footer gives; a file without one is read as UTC.
-func newZone(name string) (zone, error) {
+func newZone(name string, java bool) (zone, error) {
 	switch name {
 	case "", "UTC", "GMT", "Etc/UTC", "Z", "Etc/GMT":
 		return utcZone, nil
@@ -36,7 +44,14 @@ func newZone(name string) (zone, error) {
 			return zone{}, fault.New(fault.Unsupported, "its writer's time zone, %.40q, is not known", name)
 		}
 	}
-	return zone{loc: loc, base: time.Date(2015, 1, 1, 0, 0, 0, 0, loc).Unix(), from: 1, to: 0}, nil
+	z := zone{loc: loc, base: time.Date(2015, 1, 1, 0, 0, 0, 0, loc).Unix(), from: 1, to: 0, java: java}
+	for _, month := range [...]time.Month{time.January, time.July} {
+		if t := time.Date(2015, month, 1, 0, 0, 0, 0, loc); !t.IsDST() {
+			_, offset := t.Zone()
+			z.raw = int64(offset)
+		}
+	}
+	return z, nil
 }
 
 // fixedZone reads Java's names of fixed offsets, such as GMT+08:00 and GMT-3.
@@ -63,6 +78,9 @@ func fixedZone(name string) (*time.Location, bool) {
 
 // wall gives the seconds of the zone's wall clock at an instant.
 func (z *zone) wall(instant int64) int64 {
+	if z.java && instant < javaZones {
+		return instant + z.raw
+	}
 	if instant < z.from || instant >= z.to {
 		t := time.Unix(instant, 0).In(z.loc)
 		_, offset := t.Zone()
@@ -92,7 +110,7 @@ type timeLeaf struct {
 
 func (l *timeLeaf) begin() {}
 
-var trailing = [8]uint64{1, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}
+var trailing = [8]int64{1, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}
 
 func (l *timeLeaf) read(at, n int) error {
 	if err := grow(l.c.acc, &l.out, at+n, at, 8); err != nil {
@@ -111,9 +129,10 @@ func (l *timeLeaf) read(at, n int) error {
 			return err
 		}
 		for i, s := range l.sec[:k] {
-			u := uint64(l.nano[i])
+			u := l.nano[i]
 			nano := u >> 3 * trailing[u&7]
-			if u >= 1<<34 || nano >= 1_000_000_000 {
+			// Arrow's writer gives timestamps before 1970 negative nanoseconds.
+			if most := int64(1_000_000_000); u >= most<<3 || -u >= most<<3 || nano >= most || nano <= -most {
 				return fault.New(fault.Corrupt, "a timestamp with %d nanoseconds", u>>3)
 			}
 			if s > maxSeconds || s < -maxSeconds {
@@ -132,13 +151,20 @@ func (l *timeLeaf) read(at, n int) error {
 				return l.outOfRange(s)
 			}
 			if !l.ns {
-				nano /= 1000
+				nano = floorMicros(nano)
 			}
-			l.out[at+i] = s*scale + int64(nano)
+			l.out[at+i] = s*scale + nano
 		}
 		at, n = at+k, n-k
 	}
 	return nil
+}
+
+func floorMicros(nanos int64) int64 {
+	if nanos < 0 {
+		nanos -= 999
+	}
+	return nanos / 1000
 }
 
 // maxSeconds bounds the seconds of any timestamp, so that sums do not overflow.
