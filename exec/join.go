@@ -149,7 +149,9 @@ func (b *buildSink) finish(ctx context.Context) error {
 		return err
 	}
 	for _, f := range j.x.RuntimeFilters {
-		j.run.filters[f.ID].fill(j.x, keyCols[f.Column], n)
+		if err := j.mem.add(j.run.filters[f.ID].fill(j.x, keyCols[f.Column], n)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

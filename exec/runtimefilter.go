@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/skua-db/skua/exec/hash"
+	"github.com/skua-db/skua/exec/kernel"
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/plan"
 	"github.com/skua-db/skua/vector"
@@ -20,59 +21,119 @@ type joinFilter struct {
 	empty  bool
 	lo, hi vector.Value
 	sorted []vector.Value // when at most maxListed
-	ints   *hash.Ints
-	strs   *hash.Strings
+	// bits has a bit for each integer of a small range, first..first+span.
+	bits  []uint64
+	first int64
+	span  uint64
+	ints  *hash.Ints
+	strs  *hash.Strings
 }
 
 const (
 	maxListed = 1000
 	maxHashed = 1 << 20
+	// A bitmap is used while it is no larger than a table of the keys would be, and never above 8 MiB.
+	minBits    = 1 << 16
+	maxBits    = 1 << 26
+	bitsPerKey = 256
 )
 
 func newJoinFilter() *joinFilter { return &joinFilter{ready: make(chan struct{})} }
 
 func (f *joinFilter) Ready() <-chan struct{} { return f.ready }
 
-// fill is called once, before the probe side starts.
-func (f *joinFilter) fill(x *plan.Join, keys *vector.Vector, n int) {
+// fill is called once, before the probe side starts. It gives the bytes that the filter holds.
+func (f *joinFilter) fill(x *plan.Join, keys *vector.Vector, n int) int64 {
 	defer f.once.Do(func() { close(f.ready) })
 	switch x.Kind {
 	case plan.Inner, plan.Semi, plan.Right:
 	default:
-		return
+		return 0
 	}
 	if len(x.NullSafe) > 0 || !expr.Orderable(keys.Type) || len(keys.Type.Fields) > 0 {
-		return
+		return 0
 	}
 	f.t, f.filled, f.empty = keys.Type, true, true
-	p := keys.Type.Physical()
-	hashed := n <= maxHashed && (p == vector.PInt32 || p == vector.PInt64 || p == vector.PView)
-	if hashed {
-		if p == vector.PView {
-			f.strs = &hash.Strings{}
-		} else {
-			f.ints = &hash.Ints{}
-			f.ints.Grow(n)
+	switch p := keys.Type.Physical(); {
+	case p == vector.PInt32:
+		fillInts(f, keys, keys.I32, n)
+	case p == vector.PInt64:
+		fillInts(f, keys, keys.I64, n)
+	default:
+		f.fillValues(keys, n)
+	}
+	if len(f.sorted) > maxListed {
+		f.sorted = nil
+	}
+	slices.SortFunc(f.sorted, func(a, b vector.Value) int { return expr.CompareValues(f.t, a, b) })
+	bytes := int64(8 * len(f.bits))
+	if f.ints != nil {
+		bytes += f.ints.Bytes()
+	}
+	if f.strs != nil {
+		bytes += f.strs.Bytes()
+	}
+	return bytes
+}
+
+// fillInts keeps integers as a bitmap of their range where that is small, else in a table.
+func fillInts[T int32 | int64](f *joinFilter, keys *vector.Vector, vals []T, n int) {
+	var lo, hi T
+	for i, x := range vals[:n] {
+		if !keys.Valid.Get(i) {
+			continue
+		}
+		if f.empty {
+			lo, hi, f.empty = x, x, false
+		}
+		lo, hi = min(lo, x), max(hi, x)
+	}
+	if f.empty {
+		return
+	}
+	f.lo, f.hi, f.first = lo, hi, int64(lo)
+	seen := func(x T) bool { return false }
+	if span := uint64(int64(hi)) - uint64(int64(lo)); span < maxBits && span < max(minBits, uint64(n)*bitsPerKey) {
+		f.bits = make([]uint64, span/64+1)
+		f.span = span
+		seen = func(x T) bool {
+			at := uint64(int64(x)) - uint64(int64(lo))
+			was := f.bits[at>>6]&(1<<(at&63)) != 0
+			f.bits[at>>6] |= 1 << (at & 63)
+			return was
+		}
+	} else if n <= maxHashed {
+		f.ints = &hash.Ints{}
+		f.ints.Grow(n)
+		var k [1]uint64
+		var id [1]uint32
+		seen = func(x T) bool {
+			k[0] = uint64(int64(x))
+			return len(f.ints.Upsert(k[:], id[:], nil)) == 0
 		}
 	}
-	var k64 [1]uint64
-	var kb [1][]byte
+	for i, x := range vals[:n] {
+		if keys.Valid.Get(i) && !seen(x) && len(f.sorted) <= maxListed {
+			f.sorted = append(f.sorted, x)
+		}
+	}
+}
+
+func (f *joinFilter) fillValues(keys *vector.Vector, n int) {
+	if keys.Type.Physical() == vector.PView && n <= maxHashed {
+		f.strs = &hash.Strings{}
+	}
+	var k [1][]byte
 	var id [1]uint32
 	for i := range n {
 		if keys.IsNull(i) {
 			continue
 		}
-		fresh := 1
-		switch {
-		case f.ints != nil:
-			k64[0] = uint64(intAt(keys, i))
-			fresh = len(f.ints.Upsert(k64[:], id[:], nil))
-		case f.strs != nil:
-			kb[0] = keys.Bytes(i)
-			fresh = len(f.strs.Upsert(kb[:], id[:], nil))
-		}
-		if fresh == 0 {
-			continue
+		if f.strs != nil {
+			k[0] = keys.Bytes(i)
+			if len(f.strs.Upsert(k[:], id[:], nil)) == 0 {
+				continue
+			}
 		}
 		v := keys.Get(i)
 		if f.empty || expr.CompareValues(f.t, v, f.lo) < 0 {
@@ -86,11 +147,6 @@ func (f *joinFilter) fill(x *plan.Join, keys *vector.Vector, n int) {
 			f.sorted = append(f.sorted, v)
 		}
 	}
-	if len(f.sorted) > maxListed {
-		f.sorted = nil
-		return
-	}
-	slices.SortFunc(f.sorted, func(a, b vector.Value) int { return expr.CompareValues(f.t, a, b) })
 }
 
 // comparable reports whether v can be compared with the filter's values.
@@ -132,64 +188,73 @@ func (f *joinFilter) MayContain(lo, hi vector.Value) bool {
 
 func (f *joinFilter) Select(v *vector.Vector, n int, sel, dst []uint16) []uint16 {
 	dst = dst[:0]
-	keep := func(i uint16) { dst = append(dst, i) }
-	each := func(ok func(i int) bool) {
-		if sel == nil {
-			for i := range n {
-				if ok(i) {
-					keep(uint16(i))
-				}
-			}
-			return
-		}
+	if sel == nil {
+		sel = kernel.Identity(n)
+	}
+	switch {
+	case !f.filled || v.Type.Physical() != f.t.Physical():
+		return append(dst, sel...)
+	case f.empty || v.Type.Kind == vector.Null || v.Form == vector.Constant && v.IsNull(0):
+		return dst
+	case f.bits != nil && v.Form == vector.Flat && v.I32 != nil:
+		return selectBits(f, v.I32, v.Valid, sel, dst)
+	case f.bits != nil && v.Form == vector.Flat:
+		return selectBits(f, v.I64, v.Valid, sel, dst)
+	case f.bits == nil && f.ints == nil && f.strs == nil:
+		return append(dst, sel...)
+	}
+	if v.Valid != nil && v.Form != vector.Constant {
 		for _, i := range sel {
-			if ok(int(i)) {
-				keep(i)
+			if v.Valid.Get(int(i)) {
+				dst = append(dst, i)
+			}
+		}
+		sel, dst = dst, dst[:0]
+	}
+	found := make([]int32, len(sel))
+	switch {
+	case f.strs != nil:
+		keys := make([][]byte, len(sel))
+		s := v.Values()
+		for p, i := range sel {
+			keys[p] = s.Views[v.Index(int(i))].Bytes(s.Bufs)
+		}
+		f.strs.Find(keys, found)
+	default:
+		keys := make([]uint64, len(sel))
+		hash.Fixed(v, sel, keys)
+		if f.bits == nil {
+			f.ints.Find(keys, found)
+			break
+		}
+		for p, k := range keys {
+			found[p] = -1
+			if at := k - uint64(f.first); at <= f.span && f.bits[at>>6]&(1<<(at&63)) != 0 {
+				found[p] = 0
 			}
 		}
 	}
-	switch {
-	case !f.filled || v.Type.Physical() != f.t.Physical() || f.ints == nil && f.strs == nil:
-		each(func(int) bool { return true })
-	case f.empty:
-	case f.ints != nil:
-		s := v.Values()
-		lo, hi := asInt(f.lo), asInt(f.hi)
-		var k [1]uint64
-		var id [1]int32
-		each(func(i int) bool {
-			if v.IsNull(i) {
-				return false
-			}
-			x := intAt(s, v.Index(i))
-			if x < lo || x > hi {
-				return false
-			}
-			k[0] = uint64(x)
-			f.ints.Find(k[:], id[:])
-			return id[0] >= 0
-		})
-	default:
-		var k [1][]byte
-		var id [1]int32
-		each(func(i int) bool {
-			if v.IsNull(i) {
-				return false
-			}
-			k[0] = v.Bytes(i)
-			f.strs.Find(k[:], id[:])
-			return id[0] >= 0
-		})
+	for p, i := range sel {
+		if found[p] >= 0 {
+			dst = append(dst, i)
+		}
 	}
 	return dst
 }
 
-func asInt(v vector.Value) int64 {
-	switch x := v.(type) {
-	case int32:
-		return int64(x)
-	case int64:
-		return x
+// selectBits appends the rows whose value's bit is set.
+func selectBits[T int32 | int64](f *joinFilter, vals []T, valid vector.Bitmap, sel, dst []uint16) []uint16 {
+	if cap(dst) < len(sel) {
+		dst = make([]uint16, len(sel))
 	}
-	return 0
+	dst = dst[:len(sel)]
+	j := 0
+	for _, i := range sel {
+		at := min(uint64(int64(vals[i]))-uint64(f.first), f.span+1)
+		dst[j] = i
+		if at <= f.span && f.bits[at>>6]>>(at&63)&1 != 0 && valid.Get(int(i)) {
+			j++
+		}
+	}
+	return dst[:j]
 }
