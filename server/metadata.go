@@ -91,7 +91,7 @@ func (s *Server) eachNamespace(ctx context.Context, only *string, pattern *strin
 		if only != nil && *only != name {
 			continue
 		}
-		all, err := allNamespaces(ctx, s.catalogs[name], nil)
+		all, err := s.allNamespaces(ctx, s.catalogs[name], nil)
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -112,17 +112,21 @@ func (s *Server) eachNamespace(ctx context.Context, only *string, pattern *strin
 	return nil
 }
 
-// allNamespaces lists the namespaces at every level below parent.
-func allNamespaces(ctx context.Context, c catalog.Catalog, parent catalog.Namespace) ([]catalog.Namespace, error) {
+// allNamespaces lists the namespaces at every level below parent. One below the top that cannot be listed hides no other.
+func (s *Server) allNamespaces(ctx context.Context, c catalog.Catalog, parent catalog.Namespace) ([]catalog.Namespace, error) {
 	level, err := c.Namespaces(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
 	out := level
 	for _, ns := range level {
-		below, err := allNamespaces(ctx, c, ns)
+		below, err := s.allNamespaces(ctx, c, ns)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, err
+			s.opt.Log.Warn("namespace cannot be listed", zap.String("catalog", c.Name()), zap.Stringer("namespace", ns), zap.Error(err))
+			continue
 		}
 		out = append(out, below...)
 	}
@@ -229,10 +233,13 @@ func (c *tablesCommand) match(ctx context.Context) ([]*tableName, error) {
 	err = c.s.eachNamespace(ctx, c.m.Catalog, c.m.DbSchemaFilterPattern, func(cat catalog.Catalog, ns catalog.Namespace) error {
 		names, err := cat.Tables(ctx, ns)
 		if err != nil {
-			if fault.KindOf(err) == fault.NotFound {
-				return nil // dropped while we look
+			if ctx.Err() != nil {
+				return err
 			}
-			return err
+			if fault.KindOf(err) != fault.NotFound { // else it was dropped while we look
+				c.s.opt.Log.Warn("tables cannot be listed", zap.String("catalog", cat.Name()), zap.Stringer("namespace", ns), zap.Error(err))
+			}
+			return nil
 		}
 		for _, n := range names {
 			if match(n) {
