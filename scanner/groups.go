@@ -6,6 +6,7 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/profile"
+	"github.com/skua-db/skua/scanner/manifest"
 	"github.com/skua-db/skua/scanner/parquet"
 	"github.com/skua-db/skua/scanner/prune"
 	"github.com/skua-db/skua/storage"
@@ -267,6 +268,9 @@ func (sc *scan) shares(ctx context.Context, t *Task) ([]*Task, error) {
 	f := t.file
 	if f.encrypted {
 		return []*Task{t}, nil // opening it tells why not
+	}
+	if f.format == manifest.ORC {
+		return sc.orcShares(ctx, t)
 	}
 	ft, err := f.loadFooter(ctx)
 	if err != nil {

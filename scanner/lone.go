@@ -17,6 +17,7 @@ import (
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/scanner/avro"
 	"github.com/skua-db/skua/scanner/manifest"
+	"github.com/skua-db/skua/scanner/orc"
 	"github.com/skua-db/skua/scanner/parquet"
 	"github.com/skua-db/skua/storage"
 )
@@ -147,6 +148,12 @@ func loneTree(ctx context.Context, o storage.Object, format manifest.Format) (*f
 			return nil, err
 		}
 		return avroTree(f.Root), nil
+	case manifest.ORC:
+		f, err := orc.ReadFooter(ctx, o, "")
+		if err != nil {
+			return nil, err
+		}
+		return orcTree(f.Root), nil
 	}
 	return nil, fault.New(fault.Unsupported, "data files in %s are not supported", strings.ToUpper(format.String()))
 }

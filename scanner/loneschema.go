@@ -1,10 +1,13 @@
 package scanner
 
 import (
+	"strconv"
+
 	"github.com/apache/iceberg-go"
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/scanner/avro"
+	"github.com/skua-db/skua/scanner/orc"
 	"github.com/skua-db/skua/scanner/parquet"
 	"github.com/skua-db/skua/vector"
 )
@@ -37,6 +40,9 @@ func (f *fileNode) required() bool {
 	if f.av != nil {
 		return !f.av.Nullable() && f.av.Kind != avro.Union
 	}
+	if f.orc != nil {
+		return f.orc.Attributes["iceberg.required"] == "true"
+	}
 	return f.pq.Repetition != parquet.Optional
 }
 
@@ -44,6 +50,9 @@ func (m *schemaMaker) typeOf(n *fileNode) (iceberg.Type, error) {
 	switch n.kind {
 	case vector.Row:
 		if n.pq != nil && n.pq.Logical.Kind == parquet.Variant {
+			return iceberg.VariantType{}, nil
+		}
+		if n.orc != nil && n.orc.Attributes["iceberg.struct-type"] == "VARIANT" {
 			return iceberg.VariantType{}, nil
 		}
 		fields, err := m.fields(n.kids)
@@ -68,7 +77,59 @@ func (m *schemaMaker) typeOf(n *fileNode) (iceberg.Type, error) {
 	if n.av != nil {
 		return avroType(n.av)
 	}
+	if n.orc != nil {
+		return orcType(n.orc)
+	}
 	return parquetType(n.pq)
+}
+
+// orcType is the Iceberg type of an ORC column that is no struct, list or map (Iceberg spec, appendix A "ORC").
+func orcType(n *orc.Node) (iceberg.Type, error) {
+	micros := n.Attributes["iceberg.timestamp-unit"] == "MICROS"
+	switch n.Kind {
+	case orc.Boolean:
+		return iceberg.PrimitiveTypes.Bool, nil
+	case orc.Byte, orc.Short, orc.Int:
+		return iceberg.PrimitiveTypes.Int32, nil
+	case orc.Long:
+		if n.Attributes["iceberg.long-type"] == "TIME" {
+			return iceberg.PrimitiveTypes.Time, nil
+		}
+		return iceberg.PrimitiveTypes.Int64, nil
+	case orc.Float:
+		return iceberg.PrimitiveTypes.Float32, nil
+	case orc.Double:
+		return iceberg.PrimitiveTypes.Float64, nil
+	case orc.String, orc.Varchar, orc.Char:
+		return iceberg.PrimitiveTypes.String, nil
+	case orc.Date:
+		return iceberg.PrimitiveTypes.Date, nil
+	case orc.Timestamp:
+		if micros {
+			return iceberg.PrimitiveTypes.Timestamp, nil
+		}
+		return iceberg.TimestampNsType{}, nil
+	case orc.TimestampInstant:
+		if micros {
+			return iceberg.PrimitiveTypes.TimestampTz, nil
+		}
+		return iceberg.TimestampTzNsType{}, nil
+	case orc.Decimal:
+		if n.Precision > 0 {
+			return iceberg.DecimalTypeOf(n.Precision, n.Scale), nil
+		}
+	case orc.Binary:
+		switch n.Attributes["iceberg.binary-type"] {
+		case "UUID":
+			return iceberg.PrimitiveTypes.UUID, nil
+		case "FIXED":
+			if size, err := strconv.Atoi(n.Attributes["iceberg.length"]); err == nil && size > 0 {
+				return iceberg.FixedTypeOf(size), nil
+			}
+		}
+		return iceberg.PrimitiveTypes.Binary, nil
+	}
+	return nil, fault.New(fault.Unsupported, "ORC %s is not supported", n.Kind)
 }
 
 // parquetType is the Iceberg type of a Parquet column by its annotation. INT96, which carries none, is a timestamp without zone

@@ -168,7 +168,7 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 	if f.applied.None() && f.records > 0 {
 		s.rows += f.records
 	}
-	if t.groups != nil || f.format != manifest.Parquet || f.size < s.sc.s.opt.SplitBytes || f.counted() || s.sc.r.MetadataOnly {
+	if t.groups != nil || f.format != manifest.Parquet && f.format != manifest.ORC || f.size < s.sc.s.opt.SplitBytes || f.counted() || s.sc.r.MetadataOnly {
 		return t, nil
 	}
 	s.busy++

@@ -21,7 +21,6 @@ type column struct {
 	present *bitRuns // nil: whatever the parent has is there
 	leaf    leaf
 	lengths *intRuns // of a list or map
-	streams []*stream
 
 	constant *vector.Vector // of a column that the file does not have
 	out      vector.Vector

@@ -77,6 +77,9 @@ const (
 func ReadFooter(ctx context.Context, o storage.Object, path string) (*Footer, error) {
 	f := &Footer{Path: path, Size: o.Size(), footers: map[int]*stripeFooter{}, indexes: map[indexKey]*rowIndex{}}
 	if err := f.read(ctx, o); err != nil {
+		if path == "" { // the caller names it
+			return nil, err
+		}
 		return nil, fault.Wrap(fault.Internal, err, "ORC file %s", path)
 	}
 	return f, nil

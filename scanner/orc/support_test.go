@@ -561,7 +561,7 @@ func (w *writer) column(t *wtype, vals []vector.Value, groups []int) {
 	if nulls {
 		w.addBits(t, streamPresent, present, groups)
 	}
-	enc := uint64(encDirect)
+	enc := encDirect
 	if !w.v1 {
 		enc = encDirectV2
 	}
