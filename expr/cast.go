@@ -23,6 +23,10 @@ func castable(from, to vector.Type) (why string, ok bool) {
 			k == vector.TimestampTZ || k == vector.UUID
 	}
 	switch {
+	case f == vector.Variant:
+		return castableFromVariant(to)
+	case t == vector.Variant:
+		return castableToVariant(from)
 	case t == vector.JSON:
 		return castableJSON(from)
 	case f == vector.JSON:
@@ -281,6 +285,16 @@ func castValue(v vector.Value, from, to vector.Type, ctx *Context) (vector.Value
 	if from.Kind == vector.JSON && to.Kind != vector.JSON {
 		return fromJSON(v.(string), to, ctx)
 	}
+	switch {
+	case from.Kind == vector.Variant && to.Kind != vector.Variant:
+		x, err := variantOf(v)
+		if err != nil {
+			return nil, err
+		}
+		return fromVariant(x, to, ctx)
+	case to.Kind == vector.Variant && from.Kind != vector.Variant:
+		return toVariant(v, from, ctx)
+	}
 	switch to.Kind {
 	case vector.JSON:
 		if from.Kind == vector.JSON {
@@ -288,9 +302,6 @@ func castValue(v vector.Value, from, to vector.Type, ctx *Context) (vector.Value
 		}
 		return toJSON(v, from, ctx)
 	case vector.Varchar:
-		if from.Kind == vector.Variant {
-			return variantText(v)
-		}
 		s := formatValue(v, from, ctx.Zone)
 		if to.Precision > 0 && utf8.RuneCountInString(s) > to.Precision {
 			if from.Kind != vector.Varchar {

@@ -251,7 +251,6 @@ func init() {
 			return out.String(), nil
 		}), nil
 	}, notNullResult, optionally)
-	def("variant_to_json to_json", "(variant) json", "a variant as JSON", fn1(func(_ *evalCall, v vector.Value) (vector.Value, error) { return variantText(v) }))
 }
 
 func argTypes(b *binding) []vector.Type {

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/parquet/variant"
-
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/vector"
 )
@@ -385,30 +383,4 @@ func jsonItem(v any, to vector.Type, ctx *Context) (vector.Value, error) {
 		return castValue(f, double, to, ctx)
 	}
 	return nil, bad()
-}
-
-func variantJSON(v vector.Value) (string, error) {
-	fs, ok := v.([]vector.Value)
-	if !ok || len(fs) != 2 {
-		return "", internal("variant value of type %T", v)
-	}
-	meta, _ := fs[0].(string)
-	val, _ := fs[1].(string)
-	x, err := variant.New([]byte(meta), []byte(val))
-	if err != nil {
-		return "", fault.New(fault.Corrupt, "variant value: %v", err)
-	}
-	p, err := x.MarshalJSON()
-	if err != nil {
-		return "", fault.New(fault.Corrupt, "variant value: %v", err)
-	}
-	return string(p), nil
-}
-
-func variantText(v vector.Value) (vector.Value, error) {
-	s, err := variantJSON(v)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }

@@ -46,6 +46,8 @@ func (x *exprBinder) call(c *sql.Call) (expr.Expr, error) {
 		return nil, x.b.errorf(at, fault.Invalid, "FUNCTION_NOT_AGGREGATE", "%s is no aggregate function: DISTINCT, FILTER and ORDER BY do not go with it", name)
 	case c.JSON != nil:
 		return x.jsonCall(name, c)
+	case (name == "variant_get" || name == "try_variant_get") && len(c.Args) == 3 && c.ArgNames == nil:
+		return x.variantGet(c, name == "try_variant_get")
 	}
 	if c.ArgNames != nil {
 		return nil, x.b.errorf(at, fault.Invalid, "NOT_SUPPORTED", "arguments by name are not supported in calls of scalar functions")

@@ -278,6 +278,9 @@ func (p *parser) postfix(x Expr) Expr {
 			p.chain(&n)
 			p.i++
 			x = &Field{X: x, Name: p.anyIdent()}
+		case (t.kind == tParam || t.isOp(":")) && p.pathAhead(x):
+			p.chain(&n)
+			x = p.variantPath(x)
 		default:
 			return x
 		}

@@ -22,7 +22,7 @@ const maxVariantDepth = 500
 // string: dates and times in ISO form, binaries in hex, UUIDs, NaN and the infinities. A variant null is the text null, which
 // is not a SQL NULL. A malformed value is fault.Corrupt.
 func AppendVariantJSON(dst, metadata, value []byte) ([]byte, error) {
-	v := variantReader{}
+	v := variantReader{left: len(value) + 1}
 	if err := v.dictionary(metadata); err != nil {
 		return dst, err
 	}
@@ -33,6 +33,8 @@ func AppendVariantJSON(dst, metadata, value []byte) ([]byte, error) {
 type variantReader struct {
 	names   []byte
 	offsets []uint32
+	// left is how many values may still be read: each takes a byte of its own, so that parts that overlap are damage.
+	left int
 }
 
 func badVariant(what string) error { return fault.New(fault.Corrupt, "variant value: %s", what) }
@@ -81,6 +83,9 @@ const (
 func (v *variantReader) value(dst, b []byte, depth int) ([]byte, error) {
 	if len(b) == 0 || depth > maxVariantDepth {
 		return dst, badVariant("empty or nested too deep")
+	}
+	if v.left--; v.left < 0 {
+		return dst, badVariant("its parts overlap")
 	}
 	head := b[0] >> 2
 	switch b[0] & 3 {
