@@ -18,10 +18,15 @@ var catalogName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 // Check proves what can be proved without starting: files exist, the certificate fits its key, names are legal, nothing
 // is open to the network by accident. All faults are told at once.
-func (c *Config) Check() error {
+func (l *Loaded) Check() error {
+	c := &l.Config
 	var faults []string
 	fail := func(key, format string, args ...any) {
-		faults = append(faults, key+": "+fmt.Sprintf(format, args...))
+		where := ""
+		if o, ok := l.Origins[key]; ok && o != "default" {
+			where = o + ": "
+		}
+		faults = append(faults, where+key+": "+fmt.Sprintf(format, args...))
 	}
 	host, port, err := net.SplitHostPort(c.Listen.Flight)
 	if err != nil {
@@ -46,7 +51,7 @@ func (c *Config) Check() error {
 	if c.Auth.Anonymous && !loopback {
 		fail("auth.anonymous", "is allowed on loopback only, and listen.flight is %s", c.Listen.Flight)
 	}
-	if !c.Auth.Anonymous && c.Auth.UsersFile == "" && len(c.Auth.Tokens) == 0 {
+	if len(c.Catalogs) > 0 && !c.Auth.Anonymous && c.Auth.UsersFile == "" && len(c.Auth.Tokens) == 0 {
 		fail("auth", "nobody could connect; set users_file or tokens, or anonymous: true on loopback")
 	}
 	for i, t := range c.Auth.Tokens {
@@ -60,7 +65,7 @@ func (c *Config) Check() error {
 		}
 	}
 	if len(c.Catalogs) == 0 {
-		fail("catalogs", "there is none; without a catalog there is nothing to read")
+		fail("catalogs", "there is none, so there is nothing to read; give --catalog name=folder, or a configuration file with catalogs")
 	}
 	for _, name := range c.CatalogNames() {
 		c.Catalogs[name].check(name, fail)
@@ -96,6 +101,17 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 	if !catalogName.MatchString(name) {
 		fail(key, "a catalog's name has letters, digits and underscores, and begins with no digit")
 	}
+	absolute := func(key, path string) {
+		if path != "" && !strings.HasPrefix(path, "/") && !strings.Contains(path, ":") {
+			fail(key, "%q is not an absolute path", path)
+		}
+	}
+	for _, p := range c.AllowedPrefixes {
+		absolute(key+".allowed_prefixes", p)
+	}
+	for from, to := range c.LocationMapping {
+		absolute(key+".location_mapping."+from, to)
+	}
 	switch c.Type {
 	case "hadoop":
 		if c.Properties["warehouse"] == "" {
@@ -104,6 +120,7 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 		if len(c.Tables) > 0 {
 			fail(key, "tables belong to a registered catalog; this one is hadoop")
 		}
+		absolute(key+".properties.warehouse", c.Properties["warehouse"])
 		for p := range c.Properties {
 			if p != "warehouse" && p != "type" {
 				fail(key+".properties", "%s is not a property of a hadoop catalog; there is warehouse", p)
@@ -112,6 +129,12 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 	case "registered":
 		if len(c.Tables) == 0 {
 			fail(key, "a registered catalog needs tables")
+		}
+		for name, file := range c.Tables {
+			if i := strings.LastIndexByte(name, '.'); i <= 0 || i == len(name)-1 {
+				fail(key+".tables."+name, "a table's name is of the form namespace.table")
+			}
+			absolute(key+".tables."+name, file)
 		}
 		for p := range c.Properties {
 			fail(key+".properties", "%s: a registered catalog has no properties", p)

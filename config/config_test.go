@@ -65,7 +65,12 @@ func TestFaults(t *testing.T) {
 		{"wrong shape", "catalogs: [a]\nauth: {tokens: x}\n", nil, []string{"catalogs takes a mapping", "auth.tokens takes a list"}},
 		{"no such variable", "auth: {users_file: \"${env:SKUA_TEST_NOT_SET}\"}\n", nil, []string{"environment variable SKUA_TEST_NOT_SET is not set"}},
 		{"typing error in the environment", "", []string{"SKUA__LIMITS__MEMROY=1GiB", "SKUA__CATALOGS=x"}, []string{"SKUA__LIMITS__MEMROY: limits.memroy is not a setting; did you mean memory?", "SKUA__CATALOGS: catalogs is not a single value"}},
-		{"broken YAML", "a: [", nil, []string{"skua.yaml"}},
+		{"broken YAML", "a: [", nil, []string{"skua.yaml:1: did not find"}},
+		{"a tab", "limits:\n\tmemory: 1GiB\n", nil, []string{"skua.yaml:2: found character"}},
+		{"no mapping", "- a\n", nil, []string{"skua.yaml:1: the file takes a mapping"}},
+		{"the beginning of a key", "tls: {cert: x}\n", nil, []string{"did you mean cert_file?"}},
+		{"nothing near", "foo: x\n", nil, []string{"foo is not a setting; there are auth, caches"}},
+		{"a negative number", "limits: {workers: -1}", nil, []string{"limits.workers: \"-1\" is not a whole number from 0"}},
 		{"not a duration", "limits: {query: {time: 30}}", nil, []string{"limits.query.time: \"30\" is not a duration"}},
 	}
 	for _, c := range cases {
@@ -91,6 +96,9 @@ func TestCheck(t *testing.T) {
 		{"a name with a dot", "catalogs: {a.b: {properties: {warehouse: /x}}}", "catalogs.a.b: a catalog's name has letters"},
 		{"an unknown type", "catalogs: {a: {type: hive2}}", "\"hive2\" is not known; there are hadoop and registered"},
 		{"a property of another catalog", "catalogs: {a: {properties: {warehouse: /x, uri: http://x}}}", "uri is not a property of a hadoop catalog"},
+		{"a relative warehouse", "catalogs:\n  a:\n    properties: {warehouse: data}", "skua.yaml:3: catalogs.a.properties.warehouse: \"data\" is not an absolute path"},
+		{"a table without a namespace", "catalogs: {a: {type: registered, tables: {orders: /x.json}}}", "skua.yaml:1: catalogs.a.tables.orders: a table's name is of the form namespace.table"},
+		{"where it stands", "auth: {anonymous: true}\nlisten:\n  flight: nonsense\n", "skua.yaml:3: listen.flight: \"nonsense\" is not host:port"},
 		{"a default that is not there", "default: {catalog: b}\ncatalogs: {a: {properties: {warehouse: /x}}}", "\"b\" is not among the catalogs a"},
 	}
 	for _, c := range cases {

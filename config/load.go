@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"reflect"
 	"sort"
@@ -80,12 +82,20 @@ func (l *loader) defaults(v reflect.Value, prefix string) {
 func (l *loader) file(path string) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err // the path stands before it
+		}
 		l.fail(path, "cannot be read: %v", err)
 		return
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(raw, &doc); err != nil {
-		l.fail(path, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		text := strings.TrimPrefix(err.Error(), "yaml: ")
+		if line, rest, ok := strings.Cut(strings.TrimPrefix(text, "line "), ": "); ok && strings.HasPrefix(text, "line ") {
+			path, text = path+":"+line, rest
+		}
+		l.fail(path, "%s", text)
 		return
 	}
 	if len(doc.Content) == 0 {
@@ -100,6 +110,7 @@ func (l *loader) node(file string, n *yaml.Node, v reflect.Value, key string, se
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	l.out.Origins[key] = where
 	switch {
 	case v.Type() == reflect.TypeOf(Amount{}) || v.Kind() != reflect.Struct && v.Kind() != reflect.Map && v.Kind() != reflect.Slice:
 		if n.Kind != yaml.ScalarNode {
@@ -116,7 +127,6 @@ func (l *loader) node(file string, n *yaml.Node, v reflect.Value, key string, se
 		if secret && literal && n.Value != "" {
 			l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s: %s stands in the file itself; write ${file:...} or ${env:...}", where, key))
 		}
-		l.out.Origins[key] = where
 	case v.Kind() == reflect.Struct:
 		l.mapping(file, n, v, key)
 	case v.Kind() == reflect.Map:
@@ -159,6 +169,9 @@ func (l *loader) mapping(file string, n *yaml.Node, v reflect.Value, key string)
 		return
 	}
 	if n.Kind != yaml.MappingNode {
+		if key == "" {
+			key = "the file"
+		}
 		l.fail(fmt.Sprintf("%s:%d", file, n.Line), "%s takes a mapping of keys to values", key)
 		return
 	}
@@ -188,13 +201,19 @@ func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
+// suggestion names the key that was probably meant: one that name begins, or one that a few changes make of it.
 func suggestion(t reflect.Type, name string) string {
-	best, bestDistance := "", 4
+	name = strings.ToLower(name)
+	best, bestDistance := "", 1+min(3, len(name)/2)
 	names := make([]string, 0, t.NumField())
 	for i := range t.NumField() {
 		k := t.Field(i).Tag.Get("yaml")
 		names = append(names, k)
-		if d := distance(strings.ToLower(name), k); d < bestDistance {
+		d := distance(name, k)
+		if len(name) > 2 && strings.HasPrefix(k, name) {
+			d = min(d, 1)
+		}
+		if d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}
@@ -291,7 +310,7 @@ func setScalar(v reflect.Value, text string) error {
 	case reflect.Int:
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is not a whole number", text)
+			return fmt.Errorf("%q is not a whole number from 0", text)
 		}
 		v.SetInt(int64(n))
 	}

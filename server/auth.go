@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ type Authenticator struct {
 	anonymous bool
 	users     map[string]string // name -> bcrypt or argon2id hash
 	tokens    map[[sha256.Size]byte]string
+	hashing   chan struct{}                         // as many as may be computed at once
 	verified  *lru.Cache[[sha256.Size]byte, string] // proven name+password pairs, since clients send them on every call
 }
 
@@ -48,11 +50,14 @@ type AuthOptions struct {
 	Tokens map[string]string
 }
 
-const verifiedPairs = 4096
+const (
+	verifiedPairs = 4096
+	hashesAtOnce  = 2
+)
 
 // NewAuthenticator reads the users file. A line that cannot be understood is fault.Invalid naming file and line.
 func NewAuthenticator(opt AuthOptions) (*Authenticator, error) {
-	a := &Authenticator{anonymous: opt.Anonymous, users: map[string]string{}, tokens: map[[sha256.Size]byte]string{}}
+	a := &Authenticator{anonymous: opt.Anonymous, users: map[string]string{}, tokens: map[[sha256.Size]byte]string{}, hashing: make(chan struct{}, hashesAtOnce)}
 	for token, name := range opt.Tokens {
 		a.tokens[sha256.Sum256([]byte(token))] = name
 	}
@@ -74,8 +79,14 @@ func NewAuthenticator(opt AuthOptions) (*Authenticator, error) {
 			continue
 		}
 		name, hash, ok := strings.Cut(line, ":")
-		if !ok || name == "" || !strings.HasPrefix(hash, "$2") && !strings.HasPrefix(hash, "$argon2id$") {
-			return nil, fault.New(fault.Invalid, "users file %s line %d is not of the form name:hash with a bcrypt or argon2id hash", opt.UsersFile, n)
+		if !ok || name == "" {
+			return nil, fault.New(fault.Invalid, "users file %s line %d is not of the form name:hash", opt.UsersFile, n)
+		}
+		if err := knownHash(hash); err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "users file %s line %d", opt.UsersFile, n)
+		}
+		if _, twice := a.users[name]; twice {
+			return nil, fault.New(fault.Invalid, "users file %s line %d: %s stands twice", opt.UsersFile, n, name)
 		}
 		a.users[name] = hash
 	}
@@ -95,7 +106,11 @@ func (a *Authenticator) checkPassword(name, password string) bool {
 			break
 		}
 	}
-	if !checkHash(hash, password) || !exists {
+	// Hashes are slow and large by design: a few at a time, however many guesses come.
+	a.hashing <- struct{}{}
+	right := checkHash(hash, password)
+	<-a.hashing
+	if !right || !exists {
 		return false
 	}
 	a.verified.Add(pair, name)
@@ -109,35 +124,59 @@ func checkHash(hash, password string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
 }
 
-// checkArgon2 checks the PHC string form $argon2id$v=19$m=..,t=..,p=..$salt$hash.
-func checkArgon2(phc, password string) bool {
-	parts := strings.Split(phc, "$")
-	if len(parts) != 6 {
-		return false
+// knownHash refuses a hash that no password could ever fit: a truncated line would lock its user out without a word.
+func knownHash(hash string) error {
+	if strings.HasPrefix(hash, "$argon2id$") {
+		_, err := parseArgon2(hash)
+		return err
 	}
-	var m, t, p uint64
+	if _, err := bcrypt.Cost([]byte(hash)); err != nil || len(hash) != bcryptBytes {
+		return fault.New(fault.Invalid, "the hash is neither bcrypt ($2b$...) nor argon2id ($argon2id$...), or it is cut short")
+	}
+	return nil
+}
+
+// bcryptBytes is the length of every bcrypt hash.
+const bcryptBytes = 60
+
+type argon2Hash struct {
+	memoryKiB, time uint32
+	threads         uint8
+	salt, sum       []byte
+}
+
+// parseArgon2 reads the PHC string form $argon2id$v=19$m=..,t=..,p=..$salt$hash.
+func parseArgon2(phc string) (argon2Hash, error) {
+	bad := fault.New(fault.Invalid, "the argon2id hash is not of the form $argon2id$v=19$m=..,t=..,p=..$salt$hash, or asks for too much")
+	parts := strings.Split(phc, "$")
+	if len(parts) != 6 || parts[2] != "v=19" {
+		return argon2Hash{}, bad
+	}
+	limits := map[string]uint64{"m": 1 << 21, "t": 64, "p": 64}
+	values := map[string]uint64{}
 	for _, kv := range strings.Split(parts[3], ",") {
 		k, v, _ := strings.Cut(kv, "=")
-		var n uint64
-		if json.Unmarshal([]byte(v), &n) != nil {
-			return false
+		n, err := strconv.ParseUint(v, 10, 32)
+		if err != nil || n == 0 || n > limits[k] {
+			return argon2Hash{}, bad
 		}
-		switch k {
-		case "m":
-			m = n
-		case "t":
-			t = n
-		case "p":
-			p = n
-		}
+		values[k] = n
 	}
 	salt, err1 := base64.RawStdEncoding.DecodeString(parts[4])
-	want, err2 := base64.RawStdEncoding.DecodeString(parts[5])
-	if err1 != nil || err2 != nil || m == 0 || m > 1<<21 || t == 0 || t > 64 || p == 0 || p > 64 || len(want) < 16 || len(want) > 128 {
+	sum, err2 := base64.RawStdEncoding.DecodeString(parts[5])
+	if err1 != nil || err2 != nil || len(values) != len(limits) || len(sum) < 16 || len(sum) > 128 {
+		return argon2Hash{}, bad
+	}
+	return argon2Hash{uint32(values["m"]), uint32(values["t"]), uint8(values["p"]), salt, sum}, nil
+}
+
+func checkArgon2(phc, password string) bool {
+	h, err := parseArgon2(phc)
+	if err != nil {
 		return false
 	}
-	got := argon2.IDKey([]byte(password), salt, uint32(t), uint32(m), uint8(p), uint32(len(want)))
-	return subtle.ConstantTimeCompare(got, want) == 1
+	got := argon2.IDKey([]byte(password), h.salt, h.time, h.memoryKiB, h.threads, uint32(len(h.sum)))
+	return subtle.ConstantTimeCompare(got, h.sum) == 1
 }
 
 // bearer is what a token of ours holds, sealed.

@@ -6,6 +6,7 @@ package assemble
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"os"
 	"runtime/debug"
@@ -90,6 +91,29 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	}
 	s.Server, err = server.New(opt)
 	return s, err
+}
+
+// Prove opens what Build would open and leaves it again: the users file, the certificate and the warehouses of the catalogs. All that
+// is wrong is told at once.
+func Prove(ctx context.Context, c *config.Config) error {
+	catalogs, err := Catalogs(ctx, c)
+	all := []error{err}
+	for _, cat := range catalogs {
+		all = append(all, cat.Close())
+	}
+	_, noAuth := authenticator(c)
+	_, noSealer := sealer(c)
+	_, noTransport := transport(c)
+	var lines []string
+	for _, err := range append(all, noAuth, noSealer, noTransport) {
+		if err != nil {
+			lines = append(lines, err.Error())
+		}
+	}
+	if len(lines) > 0 {
+		return errors.New(strings.Join(lines, "\n"))
+	}
+	return nil
 }
 
 // Catalogs opens the catalogs of a configuration, in the order of their names.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/skua-db/skua/cmd/flightsql/assemble"
 	"github.com/skua-db/skua/config"
 )
 
@@ -25,6 +26,9 @@ func Command() *cobra.Command {
 			c, err := load()
 			if err == nil {
 				err = c.Check()
+			}
+			if err == nil {
+				err = assemble.Prove(cmd.Context(), &c.Config)
 			}
 			if err != nil {
 				return err

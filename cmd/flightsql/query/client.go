@@ -14,8 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/flight/flightsql"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -121,7 +121,12 @@ func (c *Client) inProcess(ctx context.Context, t Target) (*bufconn.Listener, er
 			return nil, err
 		}
 	}
-	stack, err := assemble.Build(ctx, &cfg.Config, zap.NewNop(), assemble.LoneFiles)
+	// What the server would write to its log about a fault of its own goes to the one who sees the fault.
+	log, err := assemble.Logger(config.Log{Level: "error", Format: "text"})
+	if err != nil {
+		return nil, err
+	}
+	stack, err := assemble.Build(ctx, &cfg.Config, log, assemble.LoneFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -201,8 +206,23 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 
 func plain(err error) error {
-	if s, ok := status.FromError(err); ok {
-		return serverError(strings.TrimSpace(s.Message()))
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
 	}
-	return err
+	text := strings.TrimSpace(s.Message())
+	if s.Code() != codes.Unavailable || !strings.HasPrefix(text, "connection error: ") {
+		return serverError(text)
+	}
+	// The transport's own words have grown around what matters.
+	switch _, why, _ := strings.Cut(text, "transport: "); {
+	case strings.Contains(why, "does not look like a TLS handshake"), strings.Contains(why, "protocol version not supported"):
+		return serverError("the server speaks plaintext; use grpc:// in place of grpc+tls://")
+	case strings.Contains(why, "x509"):
+		why = strings.TrimPrefix(strings.Trim(why, `"`), "authentication handshake failed: ")
+		return serverError("the server's certificate is not trusted: " + why + "; --insecure-skip-verify accepts it unseen")
+	default:
+		why = strings.TrimPrefix(strings.Trim(why, `"`), "Error while dialing: ")
+		return serverError("cannot connect: " + why)
+	}
 }
