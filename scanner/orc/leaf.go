@@ -347,6 +347,12 @@ func (l *decimalLeaf) read(at, n int) error {
 		}
 		for i, exp := range l.exps[:k] {
 			x := l.vals[i]
+			if d := l.scale - exp; l.layout == vector.PInt64 && d >= 0 && d <= vector.MaxShortDecimal && x.HighBits() == int64(x.LowBits())>>63 {
+				if y, ok := l.short(int64(x.LowBits()), d); ok {
+					l.i64[at+i] = y
+					continue
+				}
+			}
 			if exp != l.scale {
 				var ok bool
 				if x, ok = rescale(x, l.scale-exp); !ok {
@@ -366,6 +372,22 @@ func (l *decimalLeaf) read(at, n int) error {
 	}
 	return nil
 }
+
+// short multiplies by ten to the power of d what stays within the wanted precision.
+func (l *decimalLeaf) short(x, d int64) (int64, bool) {
+	sign := x >> 63
+	hi, lo := bits.Mul64(uint64((x^sign)-sign), powers[d])
+	return (int64(lo) ^ sign) - sign, hi == 0 && lo < l.limit.LowBits()
+}
+
+// powers of ten.
+var powers = func() (p [vector.MaxShortDecimal + 1]uint64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = 10 * p[i-1]
+	}
+	return p
+}()
 
 // rescale multiplies by ten to the power of d, or divides and rounds half away from zero, as Hive's decimals do.
 func rescale(x vector.Int128, d int64) (vector.Int128, bool) {
@@ -404,6 +426,13 @@ func rescale(x vector.Int128, d int64) (vector.Int128, bool) {
 
 // varint reads a zigzag base-128 number of at most 128 bits.
 func (l *decimalLeaf) varint(to *vector.Int128) error {
+	if rest := l.s.chunk[l.s.at:]; len(rest) >= binary.MaxVarintLen64 {
+		if u, n := binary.Uvarint(rest); n > 0 {
+			l.s.at += n
+			*to = decimal128.FromI64(zigzag(u))
+			return nil
+		}
+	}
 	var lo, hi uint64
 	for shift := uint(0); shift < 133; shift += 7 {
 		var b byte

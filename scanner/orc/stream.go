@@ -2,10 +2,10 @@ package orc
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 
 	"github.com/skua-db/skua/fault"
-	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/storage"
 )
 
@@ -25,49 +25,6 @@ const (
 var streamNames = [...]string{"PRESENT", "DATA", "LENGTH", "DICTIONARY_DATA", "DICTIONARY_COUNT", "SECONDARY", "ROW_INDEX"}
 
 func (k streamKind) String() string { return streamNames[k] }
-
-// account keeps what a stripe reader holds reserved in its pool.
-type account struct {
-	pool *memory.Pool
-	held int64
-}
-
-func (a *account) take(n int64) error {
-	if a.pool == nil || n <= 0 {
-		return nil
-	}
-	if err := a.pool.Reserve(n); err != nil {
-		return err
-	}
-	a.held += n
-	return nil
-}
-
-func (a *account) close() {
-	if a.pool != nil {
-		a.pool.Release(a.held)
-	}
-	a.held = 0
-}
-
-// grow gives *s room for n values and that length. The first keep values stay; others are undefined.
-func grow[T any](a *account, s *[]T, n, keep int, size int64) error {
-	if n <= cap(*s) {
-		*s = (*s)[:n]
-		return nil
-	}
-	room := max(64, n)
-	if keep > 0 || room < 4096 {
-		room = max(room, 2*cap(*s))
-	}
-	if err := a.take(int64(room-cap(*s)) * size); err != nil {
-		return err
-	}
-	next := make([]T, n, room)
-	copy(next, (*s)[:min(keep, len(*s))])
-	*s = next
-	return nil
-}
 
 // stream gives the decompressed bytes of one stream of a stripe. A stream that the stripe does not have is empty.
 type stream struct {
@@ -114,7 +71,7 @@ func (s *stream) have(n int64) ([]byte, error) {
 		return nil, err
 	}
 	want := min(max(n, s.window), s.length-s.pos)
-	if err := grow(s.acc, &s.raw, int(want), 0, 1); err != nil {
+	if err := s.acc.fit(&s.raw, int(want)); err != nil {
 		return nil, err
 	}
 	s.rawAt = s.pos
@@ -179,7 +136,7 @@ func (s *stream) fill() error {
 
 func (s *stream) inflate(body []byte) error {
 	room := min(s.block, (len(body)+16)*maxRatio[s.codec])
-	if err := grow(s.acc, &s.own, room, 0, 1); err != nil {
+	if err := s.acc.fit(&s.own, room); err != nil {
 		return err
 	}
 	n, err := s.in.z.into(s.own, body, s.codec)
@@ -266,6 +223,16 @@ func (s *stream) skip(n int64) error {
 
 // varint reads a base-128 number of up to 64 bits.
 func (s *stream) varint() (uint64, error) {
+	if rest := s.chunk[s.at:]; len(rest) >= binary.MaxVarintLen64 {
+		if rest[0] < 0x80 {
+			s.at++
+			return uint64(rest[0]), nil
+		}
+		if u, n := binary.Uvarint(rest); n > 0 {
+			s.at += n
+			return u, nil
+		}
+	}
 	var u uint64
 	for shift := uint(0); shift < 70; shift += 7 {
 		b, err := s.byte()

@@ -353,10 +353,10 @@ func (r *StripeReader) fetch(ctx context.Context, g *fetchGroup) error {
 		return nil
 	}
 	sort.SliceStable(ss, func(i, j int) bool { return ss[i].off < ss[j].off })
-	if err := r.acc.take(total); err != nil {
+	slab, err := r.acc.buffer(int(total))
+	if err != nil {
 		return err
 	}
-	slab := make([]byte, total)
 	ranges, dst := make([]storage.Range, len(ss)), make([][]byte, len(ss))
 	for i, s := range ss {
 		ranges[i], dst[i] = storage.Range{Offset: s.off, Length: s.length}, slab[:s.length:s.length]

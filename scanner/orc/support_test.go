@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"maps"
 	"math"
 	"math/big"
 	"math/bits"
@@ -908,8 +909,8 @@ func (w *writer) footer() []byte {
 		if t.kind == Decimal {
 			b = varint(varint(b, 5, uint64(t.prec)), 6, uint64(t.scale))
 		}
-		for k, v := range t.attrs {
-			b = blob(b, 7, blob(blob(nil, 1, []byte(k)), 2, []byte(v)))
+		for _, k := range slices.Sorted(maps.Keys(t.attrs)) {
+			b = blob(b, 7, blob(blob(nil, 1, []byte(k)), 2, []byte(t.attrs[k])))
 		}
 		foot = blob(foot, 4, b)
 		for _, k := range t.kids {
