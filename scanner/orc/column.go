@@ -53,6 +53,8 @@ type leaf interface {
 	seek(p *positions) error
 	// width is the number of positions that seek consumes.
 	width() int
+	// places are the streams that seek moves; at is the number of the first position.
+	places(at int) []place
 }
 
 const (

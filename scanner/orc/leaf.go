@@ -54,9 +54,12 @@ type integers interface {
 	skip(n int64) error
 	seek(p *positions) error
 	width() int
+	stream() *stream
 }
 
 func (r *intRuns) width() int { return r.s.width() + 1 }
+
+func (r *intRuns) stream() *stream { return r.s }
 
 // byteIntegers reads a tinyint column.
 type byteIntegers struct {
@@ -79,6 +82,8 @@ func (b *byteIntegers) read(dst []int64) error {
 }
 
 func (b *byteIntegers) width() int { return b.s.width() + 1 }
+
+func (b *byteIntegers) stream() *stream { return b.s }
 
 // intLeaf gives integers, dates, times and decimals that are stored as integers.
 type intLeaf struct {
@@ -152,6 +157,8 @@ func (l *intLeaf) read(at, n int) error {
 	}
 	return nil
 }
+
+func (l *intLeaf) places(at int) []place { return []place{{l.stream(), at}} }
 
 // check holds unscaled decimals against the wanted precision.
 func (l *intLeaf) check(xs []int64) error {
@@ -235,6 +242,8 @@ func (l *boolLeaf) skip(n int64) error {
 
 func (l *boolLeaf) width() int { return l.runs.s.width() + 2 }
 
+func (l *boolLeaf) places(at int) []place { return []place{{l.runs.s, at}} }
+
 // floatLeaf gives floating-point numbers: little-endian, one after the other.
 type floatLeaf struct {
 	s      *stream
@@ -309,6 +318,8 @@ func (l *floatLeaf) skip(n int64) error {
 func (l *floatLeaf) seek(p *positions) error { return l.s.seek(p) }
 
 func (l *floatLeaf) width() int { return l.s.width() }
+
+func (l *floatLeaf) places(at int) []place { return []place{{l.s, at}} }
 
 // decimalLeaf gives decimals: unbounded base-128 numbers, and the scale of each.
 type decimalLeaf struct {
@@ -513,3 +524,7 @@ func (l *decimalLeaf) seek(p *positions) error {
 }
 
 func (l *decimalLeaf) width() int { return l.s.width() + l.scales.width() }
+
+func (l *decimalLeaf) places(at int) []place {
+	return []place{{l.s, at}, {l.scales.s, at + l.s.width()}}
+}

@@ -310,3 +310,38 @@ func TestAttributes(t *testing.T) {
 	require.Equal(t, map[string]string{"written.by": "test"}, f.KeyValue)
 	require.Positive(t, f.HeldBytes())
 }
+
+// TestFetchParts reads one row group of twenty and fetches little more than its bytes.
+func TestFetchParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 17))
+	ctx := context.Background()
+	for _, codec := range []Codec{None, Zlib} {
+		types := []*wtype{field("l", Long), field("x", String), {name: "y", kind: String, dict: true}, {name: "d", kind: Decimal, prec: 12, scale: 2},
+			field("ts", Timestamp), field("list", List, field("", Double)), field("b", Boolean)}
+		w := newWriter(r, codec, types...)
+		w.stride = 1000
+		want := randomRows(r, types, 20000, 0.1)
+		w.stripe(want)
+		b := w.finish()
+		o, f := open(t, b)
+		ps := projections(f, types)
+		read := func(ranges []RowRange) {
+			p := &profile.Scan{}
+			sr, err := OpenStripe(ctx, o, f, 0, ps, ranges, Options{Profile: p})
+			require.NoError(t, err)
+			defer sr.Close()
+			for n, first := sr.NextBatch(1000); n > 0; n, first = sr.NextBatch(1000) {
+				for i := range ps {
+					v, err := sr.Read(ctx, i)
+					require.NoError(t, err)
+					for j := range n {
+						require.Equal(t, want[int(first)+j][i], v.Get(j))
+					}
+				}
+			}
+			require.Less(t, p.BytesRead.Load(), int64(len(b)/3), "of a file of %d bytes", len(b))
+		}
+		read([]RowRange{{First: 7000, Last: 8000}})
+		read([]RowRange{{First: 0, Last: 10}, {First: 900, Last: 1100}, {First: 19990, Last: 20000}})
+	}
+}

@@ -34,11 +34,13 @@ type stream struct {
 	acc   *account
 	in    *input
 
-	off, length int64 // in the file
-	pos         int64 // in the stream: where the bytes after chunk begin
+	off, length int64     // in the file
+	pos         int64     // in the stream: where the bytes after chunk begin
+	segs        []segment // what was fetched beforehand
 	raw         []byte
-	rawAt       int64 // in the stream: of raw[0]
-	window      int64 // bytes to fetch at once; 0: everything is fetched
+	rawAt       int64  // in the stream: of raw[0]
+	win         []byte // what raw is when it was fetched later
+	window      int64  // bytes to fetch then
 
 	chunk   []byte // the current decompressed bytes
 	at      int    // what of chunk is consumed
@@ -67,18 +69,24 @@ func (s *stream) have(n int64) ([]byte, error) {
 	if at := s.pos - s.rawAt; at >= 0 && at+n <= int64(len(s.raw)) {
 		return s.raw[at:], nil
 	}
+	for _, g := range s.segs {
+		if at := s.pos - g.at; at >= 0 && at+n <= int64(len(g.b)) {
+			s.raw, s.rawAt = g.b, g.at
+			return s.raw[at:], nil
+		}
+	}
 	if err := s.in.ctx.Err(); err != nil {
 		return nil, err
 	}
 	want := min(max(n, s.window), s.length-s.pos)
-	if err := s.acc.fit(&s.raw, int(want)); err != nil {
+	if err := s.acc.fit(&s.win, int(want)); err != nil {
 		return nil, err
 	}
-	s.rawAt = s.pos
-	if err := s.in.obj.ReadRanges(s.in.ctx, []storage.Range{{Offset: s.off + s.pos, Length: want}}, [][]byte{s.raw}); err != nil {
-		s.raw = s.raw[:0]
+	s.raw, s.rawAt = nil, 0
+	if err := s.in.obj.ReadRanges(s.in.ctx, []storage.Range{{Offset: s.off + s.pos, Length: want}}, [][]byte{s.win}); err != nil {
 		return nil, err
 	}
+	s.raw, s.rawAt = s.win, s.pos
 	if p := s.in.opt.Profile; p != nil {
 		p.BytesRead.Add(want)
 	}

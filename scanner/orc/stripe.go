@@ -2,7 +2,6 @@ package orc
 
 import (
 	"context"
-	"sort"
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/storage"
@@ -158,9 +157,9 @@ type topColumn struct {
 	unindexed bool
 }
 
-// fetchGroup is a set of streams that are fetched together.
+// fetchGroup is a set of columns that are fetched together.
 type fetchGroup struct {
-	streams []*stream
+	cols    []*topColumn
 	fetched bool
 }
 
@@ -203,7 +202,7 @@ func OpenStripe(ctx context.Context, o storage.Object, f *Footer, stripe int, co
 			t.group = 1
 		}
 		g := &r.groups[t.group]
-		g.streams = append(g.streams, b.streams...)
+		g.cols = append(g.cols, t)
 		r.cols = append(r.cols, t)
 	}
 	return r, nil
@@ -329,47 +328,4 @@ func (r *StripeReader) Close() {
 		r.acc.close()
 		r.cols = nil
 	}
-}
-
-// fetch reads the streams of a group in one request list, or sets windows when they are too long.
-func (r *StripeReader) fetch(ctx context.Context, g *fetchGroup) error {
-	g.fetched = true
-	total := int64(0)
-	var ss []*stream
-	for _, s := range g.streams {
-		if s.length > 0 {
-			ss = append(ss, s)
-			total += s.length
-		}
-	}
-	if total == 0 {
-		return nil
-	}
-	if total > r.in.opt.ReadAheadBytes {
-		window := max(1<<20, r.in.opt.ReadAheadBytes/int64(len(ss)))
-		for _, s := range ss {
-			s.window = window
-		}
-		return nil
-	}
-	sort.SliceStable(ss, func(i, j int) bool { return ss[i].off < ss[j].off })
-	slab, err := r.acc.buffer(int(total))
-	if err != nil {
-		return err
-	}
-	ranges, dst := make([]storage.Range, len(ss)), make([][]byte, len(ss))
-	for i, s := range ss {
-		ranges[i], dst[i] = storage.Range{Offset: s.off, Length: s.length}, slab[:s.length:s.length]
-		slab = slab[s.length:]
-	}
-	if err := r.in.obj.ReadRanges(ctx, ranges, dst); err != nil {
-		return err
-	}
-	for i, s := range ss {
-		s.raw, s.rawAt = dst[i], 0
-	}
-	if p := r.in.opt.Profile; p != nil {
-		p.BytesRead.Add(total)
-	}
-	return nil
 }

@@ -107,6 +107,10 @@ func (l *textLeaf) seek(p *positions) error {
 
 func (l *textLeaf) width() int { return l.s.width() + l.lengths.width() }
 
+func (l *textLeaf) places(at int) []place {
+	return []place{{l.s, at}, {l.lengths.s, at + l.s.width()}}
+}
+
 // dictLeaf gives strings that are stored as numbers of a dictionary.
 type dictLeaf struct {
 	data    intRuns
@@ -207,3 +211,5 @@ func (l *dictLeaf) skip(n int64) error { return l.data.skip(n) }
 func (l *dictLeaf) seek(p *positions) error { return l.data.seek(p) }
 
 func (l *dictLeaf) width() int { return l.data.width() }
+
+func (l *dictLeaf) places(at int) []place { return []place{{l.data.s, at}} }

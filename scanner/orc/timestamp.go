@@ -199,6 +199,10 @@ func (l *timeLeaf) seek(p *positions) error {
 
 func (l *timeLeaf) width() int { return l.secs.width() + l.nanos.width() }
 
+func (l *timeLeaf) places(at int) []place {
+	return []place{{l.secs.s, at}, {l.nanos.s, at + l.secs.width()}}
+}
+
 // The units of timestamps that are wanted of dates.
 const (
 	microsPerDay = 86_400_000_000
