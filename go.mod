@@ -13,6 +13,7 @@ require (
 	github.com/jedib0t/go-pretty/v6 v6.9.2
 	github.com/klauspost/compress v1.20.4
 	github.com/peterh/liner v1.2.3
+	github.com/peterstace/simplefeatures v0.50.0
 	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1

@@ -81,7 +81,7 @@ var patternKinds = map[string]vector.Kind{
 	"real": vector.Real, "double": vector.Double, "decimal": vector.Decimal, "varchar": vector.Varchar, "varbinary": vector.Varbinary,
 	"uuid": vector.UUID, "date": vector.Date, "time": vector.Time, "timestamp": vector.Timestamp, "timestamptz": vector.TimestampTZ,
 	"interval_year": vector.IntervalYear, "interval_day": vector.IntervalDay, "array": vector.Array, "map": vector.Map, "row": vector.Row,
-	"json": vector.JSON, "variant": vector.Variant, "unknown": vector.Null, "geometry": vector.Geometry,
+	"json": vector.JSON, "variant": vector.Variant, "unknown": vector.Null, "geometry": vector.Geometry, "geography": vector.Geography,
 }
 
 func (p pattern) String() string {
