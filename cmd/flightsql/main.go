@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -31,6 +32,9 @@ func main() {
 	}
 	root.AddCommand(demonstrate.Command(), serve.Command(), query.Command(), inspect.Command(), configure.Command(), version.Command())
 	if err := root.ExecuteContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("stopped")
+		}
 		fmt.Fprintln(os.Stderr, "skua:", err)
 		stop()
 		os.Exit(1)

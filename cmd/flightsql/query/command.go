@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/peterh/liner"
 	"github.com/spf13/cobra"
@@ -65,6 +67,7 @@ and Parquet, Avro and ORC files that FROM names by a text literal, with * and ? 
 	flags.StringArrayVar(&t.Catalogs, "catalog", nil, "name=folder of a warehouse to read in this process")
 	flags.StringVarP(&t.Config, "config", "c", "", "configuration file whose catalogs to read in this process")
 	flags.StringVarP(&t.User, "user", "u", "", "user name")
+	flags.StringVar(&t.CAFile, "ca-file", "", "PEM file of certificates to trust in place of the system's")
 	flags.BoolVar(&t.SkipVerify, "insecure-skip-verify", false, "accept any certificate of the server")
 	flags.StringVar(&t.Catalog, "use-catalog", "", "catalog of names without one")
 	flags.StringVar(&t.Schema, "use-schema", "", "schema of names without one")
@@ -114,8 +117,11 @@ const (
 	promptMore  = "   -> "
 )
 
-// converse reads statements from a terminal, with history, until the end of input.
+// converse reads statements from a terminal, with history, until the end of input. Ctrl-C stops the statement that runs, not
+// the conversation: so it is taken here, and ctx, which it ends too, counts no more.
 func converse(ctx context.Context, c *Client, f Format, out, errOut io.Writer) error {
+	ctx, end := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	defer end()
 	line := liner.NewLiner()
 	defer func() { _ = line.Close() }()
 	line.SetCtrlCAborts(true)
@@ -164,10 +170,16 @@ func converse(ctx context.Context, c *Client, f Format, out, errOut io.Writer) e
 		}
 		pending = rest
 		for _, s := range statements {
-			if err := c.Run(ctx, s, f, out); err != nil {
-				if ctx.Err() != nil {
-					return err
-				}
+			run, done := signal.NotifyContext(ctx, os.Interrupt)
+			err := c.Run(run, s, f, out)
+			stopped := run.Err() != nil
+			done()
+			switch {
+			case ctx.Err() != nil:
+				return err
+			case stopped:
+				fmt.Fprintln(errOut, "stopped")
+			case err != nil:
 				fmt.Fprintln(errOut, err)
 			}
 		}

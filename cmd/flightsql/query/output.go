@@ -91,13 +91,14 @@ type bar struct {
 }
 
 func newBar() *bar {
-	b := &bar{start: time.Now(), tracker: &progress.Tracker{Message: "rows"}}
+	b := &bar{start: time.Now(), tracker: &progress.Tracker{Message: "rows", RemoveOnCompletion: true}}
 	if !term.IsTerminal(int(os.Stderr.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		return b
 	}
 	b.w = progress.NewWriter()
 	b.w.SetOutputWriter(os.Stderr)
 	b.w.SetAutoStop(false)
+	b.w.Style().Visibility.Percentage = false // nobody knows how many will come
 	b.w.AppendTracker(b.tracker)
 	b.timer = time.AfterFunc(barAfter, b.w.Render)
 	return b
