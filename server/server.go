@@ -64,8 +64,8 @@ type Server struct {
 	names    []string
 	sessions *sessions
 	running  *running
-	planned  *lru.Cache[string, *plan.Prepared] // by ticket: DoGet reuses what GetFlightInfo planned
-	bound    *lru.Cache[string, []byte]         // by principal and handle id: see lastBound
+	planned  *plans
+	bound    *lru.Cache[string, []byte] // by principal and handle id: see lastBound
 	sqlInfo  map[uint32]any
 	grpc     *grpc.Server
 	stop     context.CancelFunc
@@ -78,7 +78,6 @@ const (
 	maxReceiveBytes     = 16 << 20
 	maxHeaderBytes      = 64 << 10
 	maxStreams          = 1000
-	plannedStatements   = 512
 	boundHandles        = 1024
 	defaultHandleLife   = 24 * time.Hour
 	keepaliveMinTime    = 10 * time.Second
@@ -107,7 +106,7 @@ func New(opt Options) (*Server, error) {
 		s.opt.DefaultCatalog = s.names[0]
 	}
 	var err error
-	if s.planned, err = lru.New[string, *plan.Prepared](plannedStatements); err != nil {
+	if s.planned, err = newPlans(); err != nil {
 		return nil, err
 	}
 	if s.bound, err = lru.New[string, []byte](boundHandles); err != nil {

@@ -72,7 +72,7 @@ func (st *statement) plan(ctx context.Context) error {
 		return nil
 	}
 	if st.blob != nil {
-		if p, ok := st.s.planned.Get(string(st.blob)); ok {
+		if p, ok := st.s.planned.get(string(st.blob)); ok {
 			st.keep(p)
 			return nil
 		}
@@ -122,9 +122,7 @@ func (st *statement) ticket(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(blob) <= maxRememberedBytes {
-		st.s.planned.Add(string(blob), st.prepared)
-	}
+	st.s.planned.add(string(blob), st.prepared)
 	msg, err := anypb.New(&pb.TicketStatementQuery{StatementHandle: blob})
 	if err != nil {
 		return nil, err

@@ -55,8 +55,8 @@ func (c *confined) check(path string) error {
 }
 
 func (c *confined) outside(path string) error {
-	return fault.New(fault.Denied, "path %s lies outside the locations that its table may read (%s); allowed_prefixes or location_mapping of the catalog widen them",
-		path, strings.Join(c.prefixes, ", "))
+	// Which locations those are is the operator's business: the message goes to whoever reads the table.
+	return fault.New(fault.Denied, "path %s lies outside the locations that its table may read; allowed_prefixes or location_mapping of the catalog widen them", path)
 }
 
 func (c *confined) Open(ctx context.Context, path string, size int64) (Object, error) {
