@@ -14,6 +14,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/storage"
 )
 
@@ -50,6 +51,8 @@ type Table struct {
 	Store storage.Store
 	// Locations maps paths as the metadata writes them to the paths that Store opens.
 	Locations LocationMapping
+	// Keys unwraps the keys of an encrypted table; nil when the table is not encrypted.
+	Keys *encryption.Chain
 	// Extra holds what the metadata document says and iceberg-go's model drops.
 	Extra Extra
 	// Loaded is when the metadata was read.
@@ -72,6 +75,8 @@ type File struct {
 type Extra struct {
 	// SnapshotKeyIDs maps a snapshot id to its encryption key id (spec: Snapshots, key-id).
 	SnapshotKeyIDs map[int64]string
+	// EncryptionKeys are the table's wrapped keys.
+	EncryptionKeys []encryption.WrappedKey
 	// Manifests maps a v1 snapshot without a manifest list to its inline manifest paths.
 	Manifests map[int64][]string
 	// Defaults maps a field id to its initial-default as the document writes it: the model's numbers are floating point,

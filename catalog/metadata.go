@@ -11,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/storage"
 )
@@ -69,7 +70,14 @@ type document struct {
 		Manifests    []string `json:"manifests"`
 		KeyID        *string  `json:"key-id"`
 	} `json:"snapshots"`
-	Refs map[string]struct {
+	EncryptionKeys []struct {
+		ID          string            `json:"key-id"`
+		Metadata    []byte            `json:"encrypted-key-metadata"` // base64
+		EncryptedBy string            `json:"encrypted-by-id"`
+		Properties  map[string]string `json:"properties"`
+	} `json:"encryption-keys"`
+	Properties map[string]string `json:"properties"`
+	Refs       map[string]struct {
 		SnapshotID int64 `json:"snapshot-id"`
 	} `json:"refs"`
 
@@ -108,6 +116,9 @@ func jsonFault(err error) error {
 }
 
 func (d *document) check() error {
+	if id, ok := d.Properties[EncryptionKeyProperty]; ok && *d.FormatVersion < 3 {
+		return fault.New(fault.Corrupt, "the table is encrypted (master key %q), which needs format version 3, and has version %d", id, *d.FormatVersion)
+	}
 	schemas := d.Schemas
 	if len(schemas) == 0 && d.Schema != nil {
 		schemas = []json.RawMessage{d.Schema}
@@ -145,6 +156,19 @@ func (d *document) check() error {
 	return nil
 }
 
+// EncryptionKeyProperty is the table property that names the master key: a table that has it is encrypted.
+const EncryptionKeyProperty = "encryption.key-id"
+
+// KeysOf makes the key chain of a table, nil for one that is not encrypted. kms may be nil: the chain then says so when a key is
+// needed.
+func KeysOf(m table.Metadata, x Extra, kms encryption.KMS) *encryption.Chain {
+	id, ok := m.Properties()[EncryptionKeyProperty]
+	if !ok {
+		return nil
+	}
+	return encryption.NewChain(kms, id, x.EncryptionKeys)
+}
+
 func (d *document) extra() Extra {
 	x := Extra{SnapshotKeyIDs: map[int64]string{}, Manifests: map[int64][]string{}, Defaults: d.defaults}
 	for _, s := range d.Snapshots {
@@ -154,6 +178,9 @@ func (d *document) extra() Extra {
 		if s.ManifestList == "" {
 			x.Manifests[s.ID] = s.Manifests
 		}
+	}
+	for _, k := range d.EncryptionKeys {
+		x.EncryptionKeys = append(x.EncryptionKeys, encryption.WrappedKey(k))
 	}
 	return x
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/fault"
 )
 
@@ -69,6 +70,18 @@ func (l *Loaded) Check() error {
 	}
 	for _, name := range c.CatalogNames() {
 		c.Catalogs[name].check(name, fail)
+	}
+	switch k := c.Encryption.KMS; k.Type {
+	case "":
+		if k.KeyFile != "" {
+			fail("encryption.kms.type", "is missing; key_file belongs to type local")
+		}
+	case "local":
+		if _, err := encryption.ReadKeyFile(k.KeyFile); err != nil {
+			fail("encryption.kms.key_file", "%v", err)
+		}
+	default:
+		fail("encryption.kms.type", "%q is not known; there is local", k.Type)
 	}
 	if d := c.Default.Catalog; d != "" {
 		if _, ok := c.Catalogs[d]; !ok {

@@ -16,6 +16,7 @@ type Config struct {
 	TLS           TLS                `yaml:"tls" doc:"Transport security of the Flight port."`
 	Auth          Auth               `yaml:"auth" doc:"Who may connect."`
 	Catalogs      map[string]Catalog `yaml:"catalogs" doc:"The catalogs, by the name that SQL knows them by."`
+	Encryption    Encryption         `yaml:"encryption" doc:"Keys of encrypted tables."`
 	Default       Default            `yaml:"default" doc:"Where a session begins."`
 	Limits        Limits             `yaml:"limits" doc:"Limits; each one is enforced or the server does not start."`
 	Caches        Caches             `yaml:"caches" doc:"Caches of metadata, footers, deletes and pages."`
@@ -62,6 +63,17 @@ type Catalog struct {
 	Tables          map[string]string `yaml:"tables" doc:"Of a registered catalog: namespace.table to the path of its metadata file."`
 	AllowedPrefixes []string          `yaml:"allowed_prefixes" doc:"Locations that tables may read beside the warehouse or their own folder."`
 	LocationMapping map[string]string `yaml:"location_mapping" doc:"Prefixes of paths in table metadata to the prefixes to read instead; the longest match wins."`
+}
+
+// Encryption says who unwraps the keys of encrypted tables.
+type Encryption struct {
+	KMS KMS `yaml:"kms" doc:"The key management service; without one encrypted tables are refused."`
+}
+
+// KMS is a key management service.
+type KMS struct {
+	Type    string `yaml:"type" doc:"local: master keys in a file."`
+	KeyFile string `yaml:"key_file" doc:"Of a local service: a file of lines: id, blank, key in hex; only its owner may read it."`
 }
 
 // Default says where a session begins.

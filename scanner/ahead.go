@@ -29,7 +29,7 @@ func (s *stream) readAhead() {
 		f := &s.manifest[a.next]
 		a.next++
 		key := s.sc.key(s.sc.mapPath(f.Path), f.Length)
-		if f.KeyMetadata != nil || s.sc.s.caches.manifests.Has(key) {
+		if s.sc.s.caches.manifests.Has(key) {
 			continue
 		}
 		a.active++

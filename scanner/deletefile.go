@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -65,15 +66,15 @@ const maxVectorBytes = 1<<31 - 1
 // vector reads a deletion vector, through the cache.
 func (sc *scan) vector(ctx context.Context, d *deletes.File) (*deletes.Bitmap, error) {
 	where := fmt.Sprintf("deletion vector at byte %d of %s", d.Offset, d.Path)
-	if d.KeyMetadata != nil {
-		return nil, fault.New(fault.Unsupported, "%s is encrypted", where)
+	if _, _, err := sc.keyOf(d.KeyMetadata); err != nil {
+		return nil, fault.Wrap(fault.Corrupt, err, "%s", where)
 	}
 	if d.Offset < 0 || d.Length < 0 {
 		return nil, fault.New(fault.Corrupt, "deletion vector in %s: its manifest entry lacks content_offset or content_size_in_bytes", d.Path)
 	}
 	open := sc.mapPath(d.Path)
 	b, err := sc.s.caches.vectors.Get(ctx, vectorKey{sc.key(open, d.Size), d.Offset, d.Length}, func(ctx context.Context) (*deletes.Bitmap, int64, error) {
-		o, err := sc.object(ctx, open, d.Size)
+		o, err := sc.deleteObject(ctx, open, d)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -365,10 +366,10 @@ func leafVector(v *vector.Vector, path []int, n int) *vector.Vector {
 // readDeleteFile reads wanted columns of all rows of a delete file. withIDs gives its schema field ids where it has none.
 func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs func(*fileNode) (*fileNode, error), wants []*want,
 	pool *memory.Pool, take func(n int, cols []*vector.Vector) error) error {
-	if d.KeyMetadata != nil {
-		return fault.New(fault.Unsupported, "it is encrypted")
+	if _, encrypted, err := sc.keyOf(d.KeyMetadata); err != nil || encrypted && d.Format == "orc" {
+		return cmp.Or(err, error(fault.New(fault.Corrupt, "it is an ORC file with key metadata, and ORC has no encryption that Iceberg uses")))
 	}
-	o, err := sc.object(ctx, sc.mapPath(d.Path), d.Size)
+	o, err := sc.deleteObject(ctx, sc.mapPath(d.Path), d)
 	if err != nil {
 		return err
 	}
@@ -389,7 +390,7 @@ func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs fun
 	}
 	switch d.Format {
 	case "parquet":
-		f, err := parquet.ReadFooter(ctx, o, d.Path)
+		f, err := sc.readFooter(ctx, o, d.Path, d.KeyMetadata)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func (f *dataFile) loadFooter(ctx context.Context) (*footer, error) {
 	if f.footer != nil {
 		return f.footer, nil
 	}
-	ft, err := f.sc.loadFooter(ctx, f.open, f.path, f.size)
+	ft, err := f.sc.loadFooter(ctx, f.open, f.path, f.size, f.key)
 	if err != nil {
 		return nil, err
 	}
@@ -35,19 +35,23 @@ func (f *dataFile) loadFooter(ctx context.Context) (*footer, error) {
 	return f.footer, nil
 }
 
-func (sc *scan) loadFooter(ctx context.Context, open, path string, size int64) (*footer, error) {
+func (sc *scan) loadFooter(ctx context.Context, open, path string, size int64, key []byte) (*footer, error) {
 	missed := false
 	ft, err := sc.s.caches.footers.Get(ctx, sc.key(open, size), func(ctx context.Context) (*footer, int64, error) {
 		missed = true
 		if size < 0 {
 			return nil, 0, fault.New(fault.Corrupt, "its length in the manifest is negative, %d", size)
 		}
-		o, err := sc.r.Table.Store.Open(ctx, open, size)
+		o, err := sc.parquetObject(ctx, open, size)
+		if key != nil && err == nil && o.Size() != size {
+			_ = o.Close()
+			err = wrongLength(o.Size(), size)
+		}
 		if err != nil {
 			return nil, 0, err
 		}
 		defer func() { _ = o.Close() }()
-		pf, err := parquet.ReadFooter(ctx, o, "") // the reader names the file
+		pf, err := sc.readFooter(ctx, o, "", key) // the reader names the file
 		if err != nil {
 			return nil, 0, err
 		}
@@ -266,7 +270,7 @@ func (f *dataFile) runtimeExcludes(ft *footer, g int) bool {
 // shares splits a file's surviving row groups into tasks of at least Options.SplitBytes.
 func (sc *scan) shares(ctx context.Context, t *Task) ([]*Task, error) {
 	f := t.file
-	if f.encrypted {
+	if f.checkKey() != nil {
 		return []*Task{t}, nil // opening it tells why not
 	}
 	if f.format == manifest.ORC {

@@ -82,8 +82,8 @@ func (r *reader) wrap(err error) error {
 
 func (r *reader) open(ctx context.Context) error {
 	f, sc := r.f, r.sc
-	if f.encrypted {
-		return fault.New(fault.Unsupported, "it is encrypted, but the table's metadata names no key")
+	if err := f.checkKey(); err != nil {
+		return err
 	}
 	r.rowID, r.lastSeq = -1, -1
 	r.chunk.Cols = make([]*vector.Vector, len(sc.wants))

@@ -32,6 +32,7 @@ type scan struct {
 	specs  map[int]*spec
 	steps  []step
 	names  iceberg.NameMapping
+	change *changed // nil: the scan is of a whole snapshot
 
 	index *deletes.Index // set by prepare
 
@@ -110,6 +111,9 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 		}
 	}
 	sc.programs = make([][]*expr.Program, len(sc.steps))
+	if r.Change != nil {
+		sc.change = &changed{sc: sc, what: r.Change}
+	}
 	return sc, nil
 }
 
@@ -225,12 +229,13 @@ func (sc *scan) manifests(ctx context.Context) ([]manifest.File, error) {
 		}
 		return files, nil
 	}
-	if t.Extra.SnapshotKeyIDs[snap.SnapshotID] != "" {
-		return nil, fault.New(fault.Unsupported, "snapshot %d is encrypted", snap.SnapshotID)
+	key, encrypted, err := sc.listKey(ctx, snap.SnapshotID)
+	if err != nil {
+		return nil, err
 	}
 	path := sc.mapPath(snap.ManifestList)
 	return sc.s.caches.lists.Get(ctx, sc.key(path, -1), func(ctx context.Context) ([]manifest.File, int64, error) {
-		files, err := manifest.ReadList(ctx, t.Store, path, -1)
+		files, err := manifest.ReadList(ctx, sc.storeOf(key, encrypted), path, -1)
 		size := int64(0)
 		for i := range files {
 			size += 300 + int64(len(files[i].Path)) + 100*int64(len(files[i].Partitions))
@@ -241,14 +246,15 @@ func (sc *scan) manifests(ctx context.Context) ([]manifest.File, error) {
 
 // manifest reads a manifest, through the cache.
 func (sc *scan) manifest(ctx context.Context, f *manifest.File) (*manifest.Manifest, error) {
-	if f.KeyMetadata != nil {
-		return nil, fault.New(fault.Unsupported, "manifest %s is encrypted", f.Path)
+	key, encrypted, err := sc.keyOf(f.KeyMetadata)
+	if err != nil {
+		return nil, fault.Wrap(fault.Corrupt, err, "manifest %s", f.Path)
 	}
 	path := sc.mapPath(f.Path)
 	missed := false
 	m, err := sc.s.caches.manifests.Get(ctx, sc.key(path, f.Length), func(ctx context.Context) (*manifest.Manifest, int64, error) {
 		missed = true
-		m, err := manifest.Read(ctx, sc.r.Table.Store, path, f.Length, nil)
+		m, err := manifest.Read(ctx, sc.storeOf(key, encrypted), path, f.Length, nil)
 		if err != nil {
 			return nil, 0, err
 		}

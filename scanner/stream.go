@@ -191,6 +191,11 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 
 // planManifest lists the tasks of a data manifest that the filter leaves.
 func (sc *scan) planManifest(ctx context.Context, f *manifest.File) ([]*Task, error) {
+	if sc.change != nil {
+		if err := sc.change.ready(ctx); err != nil {
+			return nil, err
+		}
+	}
 	m, err := sc.manifest(ctx, f)
 	if err != nil {
 		return nil, err
@@ -211,6 +216,9 @@ func (sc *scan) planManifest(ctx context.Context, f *manifest.File) ([]*Task, er
 		}
 		if m.Content[i] != manifest.DataFile {
 			return nil, fault.New(fault.Corrupt, "manifest %s: entry %d (%s) is a delete file in a data manifest", f.Path, i, m.FilePath(i))
+		}
+		if sc.change != nil && !sc.change.keep(m, i, f) {
+			continue
 		}
 		considered++
 		if !p.keep(i) {
@@ -301,7 +309,9 @@ func (p *planner) task(i int) (*Task, error) {
 	f := &dataFile{sc: sc, path: m.FilePath(i), format: m.Formats[i], size: m.Sizes.At(i), records: m.Records.At(i), seq: seq,
 		firstRowID: m.FirstRowID(i, p.list), spec: p.spec, tuple: p.tuple, row: i, stats: m}
 	f.open = sc.mapPath(f.path)
-	_, f.encrypted = m.KeyMetadata.At(i)
+	if key, ok := m.KeyMetadata.At(i); ok {
+		f.key = key
+	}
 	if sc.index.Len() > 0 {
 		f.applied, err = sc.index.For(deletes.DataFile{Path: f.open, Seq: seq, SpecID: p.spec.ID(), Partition: tupleKey(m, p.tuple, i)})
 		if err != nil {

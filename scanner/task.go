@@ -42,7 +42,7 @@ type dataFile struct {
 	row        int              // in tuple
 	stats      *manifest.Manifest
 	applied    deletes.Applied
-	encrypted  bool
+	key        []byte // key metadata of an encrypted file
 
 	mu     sync.Mutex
 	footer *footer    // of a Parquet file
@@ -57,13 +57,36 @@ type dataFile struct {
 // name says which file an error is about.
 func (f *dataFile) name() string { return "data file " + f.path }
 
-// object opens the file and holds its length against the manifest's. A Parquet file tells its own extent at its end, and
-// loadFooter holds its rows against the manifest's when its length is another one than that says.
+// object opens the file and holds its length against the manifest's.
 func (f *dataFile) object(ctx context.Context) (storage.Object, error) {
-	if f.format == manifest.Parquet && f.size >= 0 {
-		return f.sc.r.Table.Store.Open(ctx, f.open, f.size)
+	if f.format == manifest.Parquet && f.key == nil {
+		return f.sc.parquetObject(ctx, f.open, f.size)
 	}
-	return f.sc.object(ctx, f.open, f.size)
+	if f.format == manifest.Parquet || f.key == nil {
+		return f.sc.object(ctx, f.open, f.size) // Parquet has an encryption of its own
+	}
+	return f.sc.decrypted(ctx, f.open, f.size, f.key)
+}
+
+// mostOverstated bounds by how much a manifest may overstate a Parquet file's length, in bytes: writers that count before they
+// compress exist. Such a file tells its own extent at its end, which truncation would have cut off, and loadFooter
+// holds its rows against the manifest's.
+const mostOverstated = 1 << 40
+
+func (sc *scan) parquetObject(ctx context.Context, path string, size int64) (storage.Object, error) {
+	o, err := sc.r.Table.Store.Open(ctx, path, size)
+	if err != nil {
+		return nil, err
+	}
+	if have := o.Size(); have > size || size-have > mostOverstated {
+		_ = o.Close()
+		return nil, wrongLength(have, size)
+	}
+	return o, nil
+}
+
+func wrongLength(have, want int64) error {
+	return fault.New(fault.Corrupt, "it has %d bytes, but the manifest says %d", have, want)
 }
 
 func (sc *scan) object(ctx context.Context, path string, size int64) (storage.Object, error) {
@@ -76,7 +99,7 @@ func (sc *scan) object(ctx context.Context, path string, size int64) (storage.Ob
 	}
 	if o.Size() != size {
 		_ = o.Close()
-		return nil, fault.New(fault.Corrupt, "it has %d bytes, but the manifest says %d", o.Size(), size)
+		return nil, wrongLength(o.Size(), size)
 	}
 	return o, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/skua-db/skua/catalog"
+	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/storage"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	// Prefixes are locations that tables may read beside their own folder.
 	Prefixes  []string
 	Locations catalog.LocationMapping
+	// KMS unwraps the keys of encrypted tables; nil when there is none.
+	KMS encryption.KMS
 }
 
 // Catalog is a fixed list of tables.
@@ -120,6 +123,6 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 	}
 	return &catalog.Table{
 		Catalog: c.opt.Name, Namespace: ns, Name: name, MetadataLocation: file,
-		Metadata: m, Extra: extra, Store: store, Locations: c.opt.Locations, Loaded: time.Now(),
+		Metadata: m, Extra: extra, Keys: catalog.KeysOf(m, extra, c.opt.KMS), Store: store, Locations: c.opt.Locations, Loaded: time.Now(),
 	}, nil
 }

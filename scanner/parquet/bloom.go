@@ -59,6 +59,9 @@ func (f *Footer) bloom(ctx context.Context, o storage.Object, rg, leaf int) (*bl
 		if err != nil {
 			return nil, err
 		}
+		if f.modules != nil {
+			return f.encryptedBloom(ctx, o, rg, leaf, b)
+		}
 		head, bytes, known, err := parseBloomHeader(b)
 		if err != nil {
 			return nil, f.indexFail(err, "bloom filter", rg, leaf)

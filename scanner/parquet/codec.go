@@ -77,7 +77,7 @@ func plausibleSize(c Codec, compressed, uncompressed int64) error {
 	ratio, ok := maxRatio[c]
 	switch {
 	case c == LZO:
-		return fault.New(fault.Unsupported, "codec LZO is not supported")
+		return fault.New(fault.Corrupt, "codec LZO is not supported: no Iceberg writer uses it")
 	case !ok:
 		return fault.New(fault.Corrupt, "unknown codec %d", int8(c))
 	case uncompressed > (compressed+16)*ratio:

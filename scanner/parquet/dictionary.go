@@ -121,7 +121,7 @@ func DictionaryMayContain(ctx context.Context, o storage.Object, f *Footer, rg, 
 	if err != nil || conv.op == opNull || !c.fullyDictionary() || c.NumValues == 0 {
 		return true, nil
 	}
-	s := pageSource{file: f, obj: o, opt: &opt, chunk: c, where: f.chunkRange(c)}
+	s := pageSource{file: f, obj: o, opt: &opt, chunk: c, where: f.chunkRange(c), rowGroup: f.RowGroups[rg].ordinal, column: leaf}
 	defer s.close()
 	s.window = 1 << 20
 	if d := c.DataOffset - s.where.Offset; d > 0 && d <= s.where.Length {

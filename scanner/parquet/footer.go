@@ -1,8 +1,8 @@
 // Package parquet reads Parquet files: footer, statistics, page indexes and bloom filters, and the rows of a row group as
 // vectors of the types a table wants.
 //
-// It is not for writing, knows neither tables nor field-id matching (the scanner resolves a Projection first), and holds no
-// keys: encrypted files are refused. A Footer is immutable and may be shared by any number of goroutines; a RowGroupReader
+// It is not for writing, knows neither tables nor field-id matching (the scanner resolves a Projection first), and no
+// ciphers: the modules of encrypted files are opened by what the caller gives. A Footer is immutable and may be shared by any number of goroutines; a RowGroupReader
 // belongs to one. Whatever the bytes are, a read ends in right rows or in an error that names the file; it never panics and
 // never allocates out of proportion to its input. Format: apache/parquet-format README.md, Encodings.md, parquet.thrift.
 package parquet
@@ -29,7 +29,8 @@ type Footer struct {
 	// Bytes is the memory the footer holds, without indexes read later (see HeldBytes).
 	Bytes int64
 
-	shortChunks bool // see chunkRange
+	modules     Modules // of an encrypted file
+	shortChunks bool    // see chunkRange
 	indexes     indexCache
 	indexBytes  atomic.Int64
 }
@@ -44,6 +45,7 @@ type RowGroup struct {
 	Offset   int64         // file offset of its first page, for split assignment
 	Bytes    int64         // uncompressed size of all columns
 	Columns  []ColumnChunk // one a leaf
+	ordinal  int           // as encrypted modules count row groups
 }
 
 // ColumnChunk is a leaf column in a row group.
@@ -66,6 +68,7 @@ type ColumnChunk struct {
 	path           [][]byte // only while the footer is checked
 	hasMetadata    bool
 	cryptoMetadata bool
+	columnKey      bool
 }
 
 // EncodingStat counts the pages of one type and encoding.
@@ -114,43 +117,50 @@ func ReadFooter(ctx context.Context, o storage.Object, path string) (*Footer, er
 }
 
 func readFooter(ctx context.Context, o storage.Object, path string) (*Footer, error) {
-	size := o.Size()
-	if size < 12 {
-		return nil, fault.New(fault.Corrupt, "%d bytes are too few for a Parquet file", size)
-	}
-	tail := make([]byte, min(size, footerGuess))
-	if err := o.ReadRanges(ctx, []storage.Range{{Offset: size - int64(len(tail)), Length: int64(len(tail))}}, [][]byte{tail}); err != nil {
+	body, magic, err := readTail(ctx, o)
+	if err != nil {
 		return nil, err
 	}
-	switch magic := string(tail[len(tail)-4:]); magic {
-	case magicPlain:
-	case magicEncrypted:
+	if magic == magicEncrypted {
 		return nil, encrypted("its footer is encrypted (magic PARE)")
-	default:
-		return nil, fault.New(fault.Corrupt, "the last four bytes are %q, not PAR1", magic)
 	}
-	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-8:]))
-	if length > size-12 || length == 0 {
-		return nil, fault.New(fault.Corrupt, "footer length %d does not fit a file of %d bytes", length, size)
-	}
-	var body []byte
-	if length+8 <= int64(len(tail)) {
-		// Copied so that a cached footer does not hold the whole guess.
-		body = append([]byte(nil), tail[int64(len(tail))-8-length:len(tail)-8]...)
-	} else {
-		body = make([]byte, length)
-		have := int64(len(tail)) - 8
-		copy(body[length-have:], tail[:have])
-		rest := length - have
-		if err := o.ReadRanges(ctx, []storage.Range{{Offset: size - 8 - length, Length: rest}}, [][]byte{body[:rest]}); err != nil {
-			return nil, err
-		}
-	}
-	f := &Footer{Path: path, Size: size}
+	f := &Footer{Path: path, Size: o.Size()}
 	if err := parseFileMetadata(body, f); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// readTail reads what stands before the length and magic at the end of a file.
+func readTail(ctx context.Context, o storage.Object) (body []byte, magic string, err error) {
+	size := o.Size()
+	if size < 12 {
+		return nil, "", fault.New(fault.Corrupt, "%d bytes are too few for a Parquet file", size)
+	}
+	tail := make([]byte, min(size, footerGuess))
+	if err := o.ReadRanges(ctx, []storage.Range{{Offset: size - int64(len(tail)), Length: int64(len(tail))}}, [][]byte{tail}); err != nil {
+		return nil, "", err
+	}
+	magic = string(tail[len(tail)-4:])
+	if magic != magicPlain && magic != magicEncrypted {
+		return nil, "", fault.New(fault.Corrupt, "the last four bytes are %q, not PAR1", magic)
+	}
+	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-8:]))
+	if length > size-12 || length == 0 {
+		return nil, "", fault.New(fault.Corrupt, "footer length %d does not fit a file of %d bytes", length, size)
+	}
+	if length+8 <= int64(len(tail)) {
+		// Copied so that a cached footer does not hold the whole guess.
+		return append([]byte(nil), tail[int64(len(tail))-8-length:len(tail)-8]...), magic, nil
+	}
+	body = make([]byte, length)
+	have := int64(len(tail)) - 8
+	copy(body[length-have:], tail[:have])
+	rest := length - have
+	if err := o.ReadRanges(ctx, []storage.Range{{Offset: size - 8 - length, Length: rest}}, [][]byte{body[:rest]}); err != nil {
+		return nil, "", err
+	}
+	return body, magic, nil
 }
 
 // encrypted is the refusal of an encrypted file: reading on would give wrong rows or none.

@@ -88,12 +88,20 @@ func (f *Footer) offsetIndex(ctx context.Context, o storage.Object, rg, leaf int
 		if err != nil {
 			return nil, err
 		}
-		p, err := parseOffsetIndex(b, c.Range(), f.RowGroups[rg].NumRows)
-		if err != nil {
-			return nil, f.indexFail(err, "offset index", rg, leaf)
-		}
-		return p, nil
+		return f.openOffsetIndex(b, rg, leaf)
 	})
+}
+
+func (f *Footer) openOffsetIndex(b []byte, rg, leaf int) ([]pageLocation, error) {
+	b, err := f.openWhole(b, offsetIndexModule, f.RowGroups[rg].ordinal, leaf)
+	if err != nil {
+		return nil, f.indexFail(err, "offset index", rg, leaf)
+	}
+	p, err := parseOffsetIndex(b, f.RowGroups[rg].Columns[leaf].Range(), f.RowGroups[rg].NumRows)
+	if err != nil {
+		return nil, f.indexFail(err, "offset index", rg, leaf)
+	}
+	return p, nil
 }
 
 // parseOffsetIndex decodes an OffsetIndex and checks that its pages ascend, within the chunk and its rows.
@@ -152,7 +160,10 @@ func (f *Footer) columnIndexOf(ctx context.Context, o storage.Object, rg, leaf i
 		if err != nil {
 			return nil, err
 		}
-		x, err := parseColumnIndex(b)
+		var x *columnIndex
+		if b, err = f.openWhole(b, columnIndexModule, f.RowGroups[rg].ordinal, leaf); err == nil {
+			x, err = parseColumnIndex(b)
+		}
 		if err != nil {
 			return nil, f.indexFail(err, "column index", rg, leaf)
 		}
@@ -227,7 +238,7 @@ func (r *RowGroupReader) planPages(ctx context.Context, rg int) error {
 				at++
 			}
 			if at < len(r.ranges) && r.ranges[at].First < end && p.firstRow < end {
-				l.src.plan = append(l.src.plan, plannedPage{p.offset, p.size, p.firstRow, end})
+				l.src.plan = append(l.src.plan, plannedPage{p.offset, p.size, p.firstRow, end, i})
 			}
 		}
 		if r.opt.Profile != nil {
@@ -266,11 +277,7 @@ func (f *Footer) prefetchOffsets(ctx context.Context, o storage.Object, rg int, 
 	}
 	for i, id := range ids {
 		_, err := cached(f, &f.indexes.offsets, chunkKey{rg, id}, func(p []pageLocation) int64 { return int64(len(p)) * 24 }, func() ([]pageLocation, error) {
-			p, err := parseOffsetIndex(dst[i], f.RowGroups[rg].Columns[id].Range(), f.RowGroups[rg].NumRows)
-			if err != nil {
-				return nil, f.indexFail(err, "offset index", rg, id)
-			}
-			return p, nil
+			return f.openOffsetIndex(dst[i], rg, id)
 		})
 		if err != nil {
 			return err

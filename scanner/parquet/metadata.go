@@ -36,7 +36,7 @@ func parseFileMetadata(body []byte, f *Footer) error {
 			f.NumRows, hasRows = r.Int(t), true
 		case 4:
 			r.Each(t, func(i, n int, t thrift.Type) {
-				g := &RowGroup{Offset: -1}
+				g := &RowGroup{Offset: -1, ordinal: -1}
 				parseRowGroup(r, g, len(elems))
 				if len(g.Columns) == 0 && len(elems) > 1 {
 					r.Fail(fault.New(fault.Corrupt, "row group %d has no columns", i))
@@ -79,7 +79,7 @@ func parseFileMetadata(body []byte, f *Footer) error {
 			r.Skip(t)
 		}
 	})
-	if cipher {
+	if cipher && f.modules == nil {
 		return encrypted("the footer names an encryption algorithm")
 	}
 	if r.Err() != nil {
@@ -121,6 +121,9 @@ func (f *Footer) check(orders []columnOrder) error {
 		if g.NumRows < 0 || g.NumRows > math.MaxInt64-rows {
 			return fault.New(fault.Corrupt, "row group %d has %d rows", i, g.NumRows)
 		}
+		if g.ordinal < 0 {
+			g.ordinal = i
+		}
 		g.FirstRow = rows
 		rows += g.NumRows
 		for j := range g.Columns {
@@ -145,8 +148,8 @@ func (f *Footer) check(orders []columnOrder) error {
 }
 
 func (f *Footer) checkChunk(g *RowGroup, c *ColumnChunk, leaf *Node) error {
-	if c.cryptoMetadata {
-		return encrypted("column " + leaf.Path() + " has encryption metadata")
+	if c.cryptoMetadata && (f.modules == nil || c.columnKey) {
+		return encrypted("column " + leaf.Path() + " has a key of its own")
 	}
 	if c.physical != leaf.Physical {
 		return fault.New(fault.Corrupt, "chunk holds %s, the schema says %s", c.physical, leaf.Physical)
@@ -210,6 +213,8 @@ func parseRowGroup(r *thrift.Reader, g *RowGroup, leafHint int) {
 			g.Bytes = r.Int(t)
 		case 3:
 			g.NumRows = r.Int(t)
+		case 7:
+			g.ordinal = int(r.Int(t))
 		default:
 			r.Skip(t)
 		}
@@ -221,7 +226,7 @@ func parseColumnChunk(r *thrift.Reader, c *ColumnChunk) {
 		switch id {
 		case 1:
 			if p := r.Binary(t); len(p) > 0 {
-				r.Fail(fault.New(fault.Unsupported, "column chunks in another file (%.100q)", p))
+				r.Fail(fault.New(fault.Corrupt, "a column chunk points to another file (%.100q)", p))
 			}
 		case 3:
 			parseColumnMetadata(r, c)
@@ -233,8 +238,14 @@ func parseColumnChunk(r *thrift.Reader, c *ColumnChunk) {
 			c.ColumnIndex.Offset = r.Int(t)
 		case 7:
 			c.ColumnIndex.Length = r.Int(t)
-		case 8, 9:
+		case 8:
 			c.cryptoMetadata = true
+			r.Struct(func(id int16, t thrift.Type) {
+				c.columnKey = c.columnKey || id != 1 // 1 is the footer's key
+				r.Skip(t)
+			})
+		case 9:
+			c.cryptoMetadata, c.columnKey = true, true
 			r.Skip(t)
 		default:
 			r.Skip(t)

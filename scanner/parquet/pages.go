@@ -18,6 +18,7 @@ type segment struct {
 type plannedPage struct {
 	at, size   int64 // in the file, header included
 	first, end int64 // rows of the row group
+	ordinal    int   // among the data pages of its chunk
 }
 
 // pageSource gives the pages of one column chunk in order: from the whole chunk, in windows, or from the pages that an
@@ -42,6 +43,9 @@ type pageSource struct {
 	firstData int64 // where the first data page begins, by the offset index
 
 	dictRead bool
+
+	// Of encrypted files: where the chunk stands, and the next data page in it.
+	rowGroup, column, ordinal int
 }
 
 // fetchPlan lists the bytes this source wants read at once and, in the same order, takes them back through accept. Pages in the
@@ -167,6 +171,12 @@ func (s *pageSource) header(ctx context.Context) (h pageHeader, cached *Page, er
 	if p := s.held[s.at]; p != nil {
 		return p.header, p, nil
 	}
+	if s.file.modules != nil {
+		if h, err = s.encryptedHeader(ctx); err != nil {
+			return h, nil, err
+		}
+		return h, nil, s.fits(&h)
+	}
 	for want := int64(4 << 10); ; want *= 8 {
 		b, err := s.bytes(ctx, s.at, want)
 		if err != nil {
@@ -174,15 +184,20 @@ func (s *pageSource) header(ctx context.Context) (h pageHeader, cached *Page, er
 		}
 		h, short, err := parsePageHeader(b)
 		if err == nil {
-			if int64(h.size)+int64(h.compressed) > s.where.End()-s.at {
-				return h, nil, fault.New(fault.Corrupt, "page of %d bytes reaches past the end of its column chunk, %d bytes away", h.compressed, s.where.End()-s.at)
-			}
-			return h, nil, nil
+			return h, nil, s.fits(&h)
 		}
 		if !short || s.window == 0 || want >= s.where.End()-s.at {
 			return h, nil, fault.Wrap(fault.Corrupt, err, "page header")
 		}
 	}
+}
+
+// fits refuses a page that does not end within its chunk.
+func (s *pageSource) fits(h *pageHeader) error {
+	if int64(h.size)+int64(h.compressed) > s.where.End()-s.at {
+		return fault.New(fault.Corrupt, "page of %d bytes reaches past the end of its column chunk, %d bytes away", h.compressed, s.where.End()-s.at)
+	}
+	return nil
 }
 
 // load gives the page at s.at, whose header is h, decompressed, and steps behind it.
@@ -202,7 +217,13 @@ func (s *pageSource) load(ctx context.Context, h *pageHeader, cached *Page) (*Pa
 	}
 	s.at += total
 	keep := s.opt.PageCache != nil
-	p, err := inflate(h, s.chunk.Codec, b[h.size:total:total], s.opt, keep)
+	body := b[h.size:total:total]
+	if s.file.modules != nil {
+		if body, err = s.openPage(h, body); err != nil {
+			return nil, fault.Wrap(fault.Corrupt, err, "page")
+		}
+	}
+	p, err := inflate(h, s.chunk.Codec, body, s.opt, keep)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +263,7 @@ func (s *pageSource) nextData(ctx context.Context, skip func(h *pageHeader, firs
 				return nil, s.at, fault.New(fault.Corrupt, "column chunk has no page for the wanted rows")
 			}
 			pl := s.plan[s.next]
-			s.at = pl.at
+			s.at, s.ordinal = pl.at, pl.ordinal
 			if skip(nil, pl.first, pl.end) {
 				s.next++
 				continue
@@ -265,6 +286,7 @@ func (s *pageSource) nextData(ctx context.Context, skip func(h *pageHeader, firs
 		if !s.planned {
 			if skip(&h, -1, -1) {
 				s.at += s.total(&h, cached)
+				s.ordinal++
 				s.countPage(false)
 				continue
 			}
@@ -272,6 +294,7 @@ func (s *pageSource) nextData(ctx context.Context, skip func(h *pageHeader, firs
 		}
 		at := s.at
 		p, err := s.load(ctx, &h, cached)
+		s.ordinal++
 		return p, at, err
 	}
 }

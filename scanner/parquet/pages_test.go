@@ -137,7 +137,7 @@ func TestCodecs(t *testing.T) {
 	f := oneColumn(madeField{name: "c", physical: Int64, converted: -1}, 40, madePage{kind: dataPage, values: 40, body: body})
 	f.cols[0].codec = LZO
 	_, err := readFile(&object{b: f.bytes()}, readOptions{})
-	require.ErrorIs(t, err, fault.Unsupported)
+	require.ErrorIs(t, err, fault.Corrupt)
 	require.ErrorContains(t, err, "LZO")
 }
 

@@ -54,6 +54,9 @@ func OpenRowGroup(ctx context.Context, o storage.Object, f *Footer, rg int, cols
 		}
 		last = x.Last
 	}
+	if f.modules != nil {
+		r.opt.PageCache = nil // its key does not say who may decrypt
+	}
 	if r.opt.ReadAheadBytes <= 0 {
 		r.opt.ReadAheadBytes = defaultReadAhead
 	}
@@ -70,7 +73,7 @@ func OpenRowGroup(ctx context.Context, o storage.Object, f *Footer, rg int, cols
 		g := &r.groups[r.which[i]]
 		for _, l := range b.order {
 			ch := &r.group.Columns[l.node.Leaf]
-			l.src = pageSource{file: f, obj: o, opt: &r.opt, chunk: ch, where: f.chunkRange(ch)}
+			l.src = pageSource{file: f, obj: o, opt: &r.opt, chunk: ch, where: f.chunkRange(ch), rowGroup: r.group.ordinal, column: l.node.Leaf}
 			l.left = ch.NumValues
 			g.leaves = append(g.leaves, l)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/skua-db/skua/catalog/registered"
 	"github.com/skua-db/skua/cmd/flightsql/version"
 	"github.com/skua-db/skua/config"
+	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/encryption/seal"
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
@@ -118,6 +119,14 @@ func Prove(ctx context.Context, c *config.Config) error {
 
 // Catalogs opens the catalogs of a configuration, in the order of their names.
 func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) {
+	var kms encryption.KMS
+	if c.Encryption.KMS.Type == "local" {
+		local, err := encryption.ReadKeyFile(c.Encryption.KMS.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		kms = local
+	}
 	var out []catalog.Catalog
 	for _, name := range c.CatalogNames() {
 		cc := c.Catalogs[name]
@@ -131,11 +140,11 @@ func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) 
 		switch cc.Type {
 		case "hadoop":
 			cat, err = hadoop.New(ctx, hadoop.Options{
-				Name: name, Warehouse: cc.Properties["warehouse"], Store: storage.Local{}, Prefixes: prefixes, Locations: mapping,
+				Name: name, Warehouse: cc.Properties["warehouse"], Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, KMS: kms,
 			})
 		case "registered":
 			cat, err = registered.New(registered.Options{
-				Name: name, Tables: cc.Tables, Store: storage.Local{}, Prefixes: prefixes, Locations: mapping,
+				Name: name, Tables: cc.Tables, Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, KMS: kms,
 			})
 		default:
 			err = fault.New(fault.Invalid, "catalog %s: type %q is not known", name, cc.Type)

@@ -1,0 +1,248 @@
+package parquet
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/scanner/parquet/thrift"
+	"github.com/skua-db/skua/storage"
+)
+
+// Modules opens the encrypted modules of one file. Ordinals are NoOrdinal where a module has none.
+type Modules interface {
+	Open(kind byte, rowGroup, column, page int, sealed []byte) ([]byte, error)
+}
+
+// Keyring makes the opener of a file from what its crypto metadata says: bytes that are the file's own, and a stored AAD prefix, nil
+// when there is none.
+type Keyring func(unique, storedPrefix []byte) (Modules, error)
+
+// NoOrdinal stands for an ordinal that a module does not have.
+const NoOrdinal = -1
+
+// The kinds of module (parquet-format Encryption.md, AAD suffix).
+const (
+	footerModule byte = iota
+	columnMetadataModule
+	dataPageModule
+	dictPageModule
+	dataHeaderModule
+	dictHeaderModule
+	columnIndexModule
+	offsetIndexModule
+	bloomHeaderModule
+	bloomBitsModule
+)
+
+// moduleLength is the size of the length in front of each module.
+const moduleLength = 4
+
+// ReadEncryptedFooter is ReadFooter for a file that is encrypted under keys: its footer, pages and indexes are opened by what keys
+// makes. A plain file, one with a plain footer and one whose pages are not authenticated are refused (fault.Corrupt,
+// fault.Unsupported): that is what a forger would leave.
+func ReadEncryptedFooter(ctx context.Context, o storage.Object, path string, keys Keyring) (*Footer, error) {
+	f, err := readEncryptedFooter(ctx, o, path, keys)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "%s", inFile(path))
+	}
+	return f, nil
+}
+
+func readEncryptedFooter(ctx context.Context, o storage.Object, path string, keys Keyring) (*Footer, error) {
+	body, magic, err := readTail(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if magic != magicEncrypted {
+		return nil, fault.New(fault.Corrupt, "the file has a key and its footer is not encrypted (magic %q, not PARE)", magic)
+	}
+	head := make([]byte, len(magicEncrypted))
+	if err := o.ReadRanges(ctx, []storage.Range{{Length: int64(len(head))}}, [][]byte{head}); err != nil {
+		return nil, err
+	}
+	if string(head) != magicEncrypted {
+		return nil, fault.New(fault.Corrupt, "the first four bytes are %q, not PARE", head)
+	}
+	c, n, err := parseFileCrypto(body)
+	if err != nil {
+		return nil, err
+	}
+	f := &Footer{Path: path, Size: o.Size()}
+	if f.modules, err = keys(c.unique, c.prefix); err != nil {
+		return nil, err
+	}
+	plain, rest, err := f.openModule(body[n:], footerModule, NoOrdinal, NoOrdinal, NoOrdinal)
+	if err != nil {
+		return nil, fault.Wrap(fault.Corrupt, err, "footer")
+	}
+	if len(rest) > 0 {
+		return nil, fault.New(fault.Corrupt, "the encrypted footer has bytes after its end")
+	}
+	return f, parseFileMetadata(plain, f)
+}
+
+// fileCrypto is the FileCryptoMetaData that stands before an encrypted footer.
+type fileCrypto struct{ unique, prefix []byte }
+
+func parseFileCrypto(b []byte) (c fileCrypto, n int, err error) {
+	algorithm := int16(0)
+	r := thrift.NewReader(b)
+	r.Struct(func(id int16, t thrift.Type) {
+		if id != 1 {
+			r.Skip(t)
+			return
+		}
+		r.Struct(func(id int16, t thrift.Type) {
+			algorithm = id
+			r.Struct(func(id int16, t thrift.Type) {
+				switch id {
+				case 1:
+					c.prefix = notNil(append([]byte(nil), r.Binary(t)...))
+				case 2:
+					c.unique = append([]byte(nil), r.Binary(t)...)
+				default:
+					r.Skip(t)
+				}
+			})
+		})
+	})
+	switch {
+	case r.Err() != nil:
+		return c, 0, fault.Wrap(fault.Corrupt, r.Err(), "crypto metadata")
+	case algorithm == 2:
+		return c, 0, fault.New(fault.Unsupported, "its pages are encrypted without authentication (AES_GCM_CTR_V1)")
+	case algorithm != 1:
+		return c, 0, fault.New(fault.Unsupported, "its encryption algorithm is not known")
+	}
+	return c, r.Pos(), nil
+}
+
+// openModule opens the module at the start of b and gives what follows it.
+func (f *Footer) openModule(b []byte, kind byte, rowGroup, column, page int) (plain, rest []byte, err error) {
+	if len(b) < moduleLength {
+		return nil, nil, fault.New(fault.Corrupt, "an encrypted module ends before its length")
+	}
+	n := int64(binary.LittleEndian.Uint32(b))
+	b = b[moduleLength:]
+	if n > int64(len(b)) {
+		return nil, nil, fault.New(fault.Corrupt, "an encrypted module of %d bytes has %d", n, len(b))
+	}
+	plain, err = f.modules.Open(kind, rowGroup, column, page, b[:n])
+	return plain, b[n:], err
+}
+
+// openWhole opens bytes that are one module, or gives them back in a plain file.
+func (f *Footer) openWhole(b []byte, kind byte, rowGroup, column int) ([]byte, error) {
+	if f.modules == nil {
+		return b, nil
+	}
+	plain, _, err := f.openModule(b, kind, rowGroup, column, NoOrdinal)
+	return plain, err
+}
+
+// encryptedHeader reads the header of the page at s.at, a module of its own before the page's. A chunk may begin with a dictionary
+// page or not, and only the tag tells which.
+func (s *pageSource) encryptedHeader(ctx context.Context) (h pageHeader, err error) {
+	b, err := s.bytes(ctx, s.at, moduleLength)
+	if err != nil {
+		return h, err
+	}
+	if len(b) < moduleLength {
+		return h, fault.New(fault.Corrupt, "column chunk ends within a page header")
+	}
+	n := int64(binary.LittleEndian.Uint32(b))
+	if n > maxEncryptedHeader {
+		return h, fault.New(fault.Corrupt, "page header of %d encrypted bytes", n)
+	}
+	if b, err = s.bytes(ctx, s.at, moduleLength+n); err != nil {
+		return h, err
+	}
+	var plain []byte
+	if s.at == s.where.Offset && (s.chunk.DictOffset > 0 || !s.planned) {
+		plain, _, err = s.file.openModule(b, dictHeaderModule, s.rowGroup, s.column, NoOrdinal)
+	}
+	if plain == nil {
+		plain, _, err = s.file.openModule(b, dataHeaderModule, s.rowGroup, s.column, s.ordinal)
+	}
+	if err != nil {
+		return h, fault.Wrap(fault.Corrupt, err, "page header")
+	}
+	if h, _, err = parsePageHeader(plain); err != nil {
+		return h, fault.Wrap(fault.Corrupt, err, "page header")
+	}
+	h.size = moduleLength + int(n)
+	return h, nil
+}
+
+// maxEncryptedHeader is the longest page header, statistics included, that is opened.
+const maxEncryptedHeader = 16 << 20
+
+// openPage decrypts the body of a page and mends its header to speak of what came out. The checksum, which is of the
+// encrypted bytes, says nothing that the tag does not. Writers differ in data pages of version 2: parquet-java leaves the
+// levels in front in clear, Arrow encrypts all; the length in front of the module tells which.
+func (s *pageSource) openPage(h *pageHeader, body []byte) ([]byte, error) {
+	h.hasCRC = false
+	kind, ordinal := dataPageModule, s.ordinal
+	if h.kind == dictionaryPage {
+		kind, ordinal = dictPageModule, NoOrdinal
+	}
+	clear := 0
+	if h.kind == dataPageV2 {
+		if n := int(h.defBytes) + int(h.repBytes); n > 0 && !isModule(body) && n <= len(body) && isModule(body[n:]) {
+			clear = n
+		}
+	}
+	plain, rest, err := s.file.openModule(body[clear:], kind, s.rowGroup, s.column, ordinal)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
+		return nil, fault.New(fault.Corrupt, "encrypted page has bytes after its end")
+	}
+	if clear > 0 {
+		plain = append(append(make([]byte, 0, clear+len(plain)), body[:clear]...), plain...)
+	}
+	h.compressed = int32(len(plain))
+	return plain, nil
+}
+
+// isModule reports whether b is as long as the length in front of it says.
+func isModule(b []byte) bool {
+	return len(b) >= moduleLength && int64(binary.LittleEndian.Uint32(b)) == int64(len(b)-moduleLength)
+}
+
+// encryptedBloom opens a bloom filter: a module with its header, then one with its bits. b is what was read of the two.
+func (f *Footer) encryptedBloom(ctx context.Context, o storage.Object, rg, leaf int, b []byte) (*bloomFilter, error) {
+	c, g := &f.RowGroups[rg].Columns[leaf], f.RowGroups[rg]
+	fail := func(err error) (*bloomFilter, error) { return nil, f.indexFail(err, "bloom filter", rg, leaf) }
+	head, rest, err := f.openModule(b, bloomHeaderModule, g.ordinal, leaf, NoOrdinal)
+	if err != nil {
+		return fail(err)
+	}
+	_, bytes, known, err := parseBloomHeader(head)
+	if err != nil {
+		return fail(err)
+	}
+	if !known {
+		return nil, nil
+	}
+	at := c.BloomOffset + int64(len(b)-len(rest))
+	const overhead = moduleLength + 28 // nonce and tag
+	if bytes <= 0 || bytes%32 != 0 || bytes > maxBloomBytes || bytes+overhead > f.Size-at {
+		return fail(fault.New(fault.Corrupt, "it claims %d bytes", bytes))
+	}
+	if int64(len(rest)) < bytes+overhead {
+		if rest, err = f.readRange(ctx, o, storage.Range{Offset: at, Length: bytes + overhead}); err != nil {
+			return nil, err
+		}
+	}
+	bits, _, err := f.openModule(rest, bloomBitsModule, g.ordinal, leaf, NoOrdinal)
+	if err != nil {
+		return fail(err)
+	}
+	if int64(len(bits)) != bytes {
+		return fail(fault.New(fault.Corrupt, "it claims %d bytes and has %d", bytes, len(bits)))
+	}
+	return &bloomFilter{bits}, nil
+}
