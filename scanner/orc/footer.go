@@ -67,7 +67,7 @@ const (
 	// footerGuess is how much of a file's end the first read takes: it holds footer and metadata of most files.
 	footerGuess = 64 << 10
 	// maxTailBytes limits footer and metadata, each, after decompression.
-	maxTailBytes = 512 << 20
+	maxTailBytes = 128 << 20
 	// maxBlockBytes limits the compression block size; a chunk header counts to 8 MiB.
 	maxBlockBytes = 1 << 23
 )
