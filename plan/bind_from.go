@@ -330,6 +330,9 @@ func (b *binder) tableCall(t *sql.TableCall, outer *scope) (rel, *scope, error) 
 		}
 		return b.sequence(t, name, args)
 	}
+	if last := fold(c.Name[len(c.Name)-1].Name); last == "table_changes" || last == "table_appends" {
+		return b.changes(t, last)
+	}
 	return nil, nil, b.errorf(c.At(), fault.NotFound, "FUNCTION_NOT_FOUND", "there is no table function %q", dotted(c.Name))
 }
 

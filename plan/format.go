@@ -163,6 +163,12 @@ func (f *formatter) line(n Node) string {
 		}
 		if n.Snapshot.Present {
 			s += " snapshot " + strconv.FormatInt(n.Snapshot.ID, 10)
+			switch c := n.Change; {
+			case c != nil && c.Removed:
+				s += " (rows that snapshot " + strconv.FormatInt(c.Snapshot, 10) + " removed)"
+			case c != nil:
+				s += " (rows that it added)"
+			}
 		} else {
 			s += " (empty: no snapshot)"
 		}

@@ -39,6 +39,7 @@ func (c *columns) ref(id int) *expr.Column {
 type scanRel struct {
 	table  *catalog.Table
 	snap   catalog.Snapshot
+	change *catalog.Change       // of table_changes; nil else
 	fields []iceberg.NestedField // of cols
 	cols   []int                 // all columns that the statement names
 	need   []int                 // the columns that leave the scan, in order; nil until pruning: all

@@ -250,7 +250,7 @@ func (w *lowering) arrange(x *lowered, ids []int) *lowered {
 
 // scan makes the projection of a scan: output columns first, then those that only the filter needs.
 func (w *lowering) scan(n *scanRel) *lowered {
-	s := &Scan{Table: n.table, Snapshot: n.snap, Limit: n.limit}
+	s := &Scan{Table: n.table, Snapshot: n.snap, Change: n.change, Limit: n.limit}
 	ids := slices.Clone(n.out())
 	s.Output = len(ids)
 	for _, c := range n.conds {
