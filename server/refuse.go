@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	pb "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
@@ -20,6 +22,9 @@ func errReadOnly() error {
 func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	ctx := stream.Context()
 	head, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return fault.New(fault.Invalid, "the upload carries no Flight SQL command")
+	}
 	if err != nil {
 		return err
 	}
