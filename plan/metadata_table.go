@@ -19,7 +19,7 @@ import (
 var metadataTables = map[string]bool{
 	"snapshots": true, "history": true, "refs": true, "properties": true, "metadata_log_entries": true,
 	"manifests": true, "all_manifests": true, "files": true, "data_files": true, "delete_files": true, "all_files": true, "all_data_files": true, "all_delete_files": true,
-	"partitions": true, "entries": true, "all_entries": true,
+	"partitions": true, "position_deletes": true, "entries": true, "all_entries": true,
 }
 
 var (

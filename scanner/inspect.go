@@ -18,8 +18,7 @@ import (
 
 // MetadataTable gives the columns and rows of a metadata table that is made from manifests: files, data_files, delete_files,
 // entries, manifests, partitions, and with all_ before it files, data_files, delete_files, entries and manifests of every
-// snapshot. Column names follow Iceberg Java; column_sizes and readable_metrics are left out. Another name is
-// fault.NotFound.
+// snapshot; and position_deletes. Names and types of columns are those of Iceberg Java. Another name is fault.NotFound.
 func (s *Scanner) MetadataTable(ctx context.Context, t *catalog.Table, snap catalog.Snapshot, name string) ([]vector.Field, [][]vector.Value, error) {
 	r := &Request{Table: t, Snapshot: snap, Projection: iceberg.NewSchema(0), Limit: -1, Profile: &profile.Scan{}}
 	sc, err := newScan(s, r)
@@ -27,6 +26,9 @@ func (s *Scanner) MetadataTable(ctx context.Context, t *catalog.Table, snap cata
 		return nil, nil, err
 	}
 	in := &inspector{sc: sc, ctx: ctx}
+	if in.metrics, err = metrics(t.Metadata.CurrentSchema()); err != nil {
+		return nil, nil, err
+	}
 	if in.partition, err = sc.unifiedPartition(); err != nil {
 		return nil, nil, err
 	}
@@ -48,6 +50,12 @@ func (s *Scanner) MetadataTable(ctx context.Context, t *catalog.Table, snap cata
 		err = in.files(list, func(c uint8) bool { return c != manifest.DataFile })
 	case "entries":
 		err = in.entries(list)
+	case "position_deletes":
+		if !all {
+			err = in.positionDeletes(list)
+			break
+		}
+		fallthrough
 	case "partitions":
 		if !all {
 			err = in.partitions(list)
@@ -65,6 +73,7 @@ type inspector struct {
 	sc        *scan
 	ctx       context.Context
 	partition *want // of all specs; without kids when the table was never partitioned
+	metrics   []metric
 	fields    []vector.Field
 	rows      [][]vector.Value
 }
@@ -161,7 +170,7 @@ func (in *inspector) each(list []manifest.File, visit func(e *entry) error) erro
 		if err != nil {
 			return err
 		}
-		e := &entry{list: f, m: m, file: &dataFile{sc: in.sc, spec: sp, tuple: in.sc.partitionColumns(m, sp)}}
+		e := &entry{in: in, list: f, m: m, file: &dataFile{sc: in.sc, spec: sp, tuple: in.sc.partitionColumns(m, sp)}}
 		for e.i = range m.N {
 			e.file.row = e.i
 			if err := visit(e); err != nil {
@@ -174,6 +183,9 @@ func (in *inspector) each(list []manifest.File, visit func(e *entry) error) erro
 
 // entry is a manifest entry under inspection.
 type entry struct {
+	in    *inspector
+	sizes [][]vector.Pair // of the manifest's entries; nil until asked for
+
 	list *manifest.File
 	m    *manifest.Manifest
 	i    int
@@ -196,7 +208,7 @@ func (in *inspector) fileFields() []vector.Field {
 		fields = append(fields, nullable("partition", in.partition.typ))
 	}
 	counts, bounds := vector.MapOf(tInt, tLong), vector.MapOf(tInt, tBytes)
-	return append(fields, nullable("record_count", tLong), nullable("file_size_in_bytes", tLong), nullable("value_counts", counts),
+	return append(fields, nullable("record_count", tLong), nullable("file_size_in_bytes", tLong), nullable("column_sizes", counts), nullable("value_counts", counts),
 		nullable("null_value_counts", counts), nullable("nan_value_counts", counts), nullable("lower_bounds", bounds), nullable("upper_bounds", bounds),
 		nullable("key_metadata", tBytes), nullable("split_offsets", vector.ArrayOf(tLong)), nullable("equality_ids", vector.ArrayOf(tInt)),
 		nullable("sort_order_id", tInt), nullable("first_row_id", tLong), nullable("referenced_data_file", tText), nullable("content_offset", tLong),
@@ -222,7 +234,22 @@ func (in *inspector) partitionValue(e *entry) vector.Value {
 	return row
 }
 
-func (in *inspector) fileRow(e *entry) []vector.Value {
+// columnSizes gives the sizes of the entry's columns.
+func (e *entry) columnSizes() ([]vector.Pair, error) {
+	if e.sizes == nil {
+		all, err := e.in.sizesOf(e.list)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) != e.m.N {
+			return nil, fault.New(fault.Corrupt, "manifest %s has %d entries, read again %d", e.list.Path, e.m.N, len(all))
+		}
+		e.sizes = all
+	}
+	return e.sizes[e.i], nil
+}
+
+func (in *inspector) fileRow(e *entry, sizes []vector.Pair) []vector.Value {
 	m, i := e.m, e.i
 	row := []vector.Value{int32(m.Content[i]), m.FilePath(i), strings.ToUpper(m.Formats[i].String()), int32(e.file.spec.ID())}
 	if len(in.partition.kids) > 0 {
@@ -246,7 +273,11 @@ func (in *inspector) fileRow(e *entry) []vector.Value {
 		}
 		return sortedPairs(out)
 	}
-	row = append(row, m.Records.At(i), m.Sizes.At(i),
+	var columnSizes vector.Value
+	if sizes != nil {
+		columnSizes = sizes
+	}
+	row = append(row, m.Records.At(i), m.Sizes.At(i), columnSizes,
 		counts(func(s *manifest.Stats) int64 { return s.Values.At(i) }), counts(func(s *manifest.Stats) int64 { return s.Nulls.At(i) }),
 		counts(func(s *manifest.Stats) int64 { return s.NaNs.At(i) }),
 		bounds(func(s *manifest.Stats) ([]byte, bool) { return s.Lower.At(i) }), bounds(func(s *manifest.Stats) ([]byte, bool) { return s.Upper.At(i) }))
@@ -299,18 +330,22 @@ func unlessNegative(x int64) vector.Value {
 }
 
 func (in *inspector) files(list []manifest.File, wanted func(content uint8) bool) error {
-	in.fields = in.fileFields()
+	in.fields = append(in.fileFields(), nullable("readable_metrics", metricsType(in.metrics)))
 	return in.each(list, func(e *entry) error {
-		if e.m.Status[e.i] != manifest.Deleted && wanted(e.m.Content[e.i]) {
-			in.rows = append(in.rows, in.fileRow(e))
+		if e.m.Status[e.i] == manifest.Deleted || !wanted(e.m.Content[e.i]) {
+			return nil
 		}
-		return nil
+		sizes, err := e.columnSizes()
+		if err == nil {
+			in.rows = append(in.rows, append(in.fileRow(e, sizes), metricsValue(in.metrics, e.m, e.i, sizes)))
+		}
+		return err
 	})
 }
 
 func (in *inspector) entries(list []manifest.File) error {
 	in.fields = []vector.Field{nullable("status", tInt), nullable("snapshot_id", tLong), nullable("sequence_number", tLong),
-		nullable("file_sequence_number", tLong), nullable("data_file", vector.RowOf(in.fileFields()...))}
+		nullable("file_sequence_number", tLong), nullable("data_file", vector.RowOf(in.fileFields()...)), nullable("readable_metrics", metricsType(in.metrics))}
 	return in.each(list, func(e *entry) error {
 		id := e.m.Snapshots.At(e.i)
 		if id < 0 {
@@ -322,7 +357,12 @@ func (in *inspector) entries(list []manifest.File) error {
 		} else if e.m.Status[e.i] != manifest.Deleted {
 			return err
 		}
-		in.rows = append(in.rows, []vector.Value{int32(e.m.Status[e.i]), unlessNegative(id), seq, unlessNegative(e.m.FileSeq(e.i, e.list)), in.fileRow(e)})
+		sizes, err := e.columnSizes()
+		if err != nil {
+			return err
+		}
+		in.rows = append(in.rows, []vector.Value{int32(e.m.Status[e.i]), unlessNegative(id), seq, unlessNegative(e.m.FileSeq(e.i, e.list)),
+			in.fileRow(e, sizes), metricsValue(in.metrics, e.m, e.i, sizes)})
 		return nil
 	})
 }

@@ -59,6 +59,30 @@ func TestMetadataTables(t *testing.T) {
 	_, entries := get("entries")
 	require.Len(t, entries, len(all))
 
+	// Sizes and readable metrics of a column, in the column's own type.
+	fields, rows = get("data_files")
+	require.Equal(t, "readable_metrics", fields[len(fields)-1].Name)
+	for _, row := range rows {
+		require.NotEmpty(t, at(fields, row, "column_sizes"))
+		types := fields[len(fields)-1].Type.Fields
+		for k, f := range types {
+			m := row[len(row)-1].([]vector.Value)[k].([]vector.Value)
+			if f.Name == "id" {
+				require.Positive(t, m[0])
+				require.Equal(t, at(fields, row, "record_count"), m[1])
+				require.IsType(t, int64(0), m[4])
+				require.LessOrEqual(t, m[4], m[5])
+			}
+		}
+	}
+	fields, rows = get("position_deletes")
+	require.Len(t, rows, 5)
+	for _, row := range rows {
+		require.NotEmpty(t, at(fields, row, "file_path"))
+		require.NotNil(t, at(fields, row, "pos"))
+		require.NotEmpty(t, at(fields, row, "delete_file_path"))
+	}
+
 	fields, rows = get("partitions")
 	seen := map[string]int64{}
 	for _, row := range rows {
