@@ -68,8 +68,8 @@ const (
 	footerGuess = 64 << 10
 	// maxTailBytes limits footer and metadata, each, after decompression.
 	maxTailBytes = 128 << 20
-	// maxBlockBytes limits the compression block size; a chunk header counts to 8 MiB.
-	maxBlockBytes = 1 << 23
+	// maxBlockBytes limits the compression block size; writers take 256 KiB, and seldom more than some MiB.
+	maxBlockBytes = 1 << 26
 )
 
 // ReadFooter reads and checks the tail of an object in one or two ranged reads. Errors name path: fault.Corrupt when the file
@@ -146,8 +146,11 @@ func (f *Footer) read(ctx context.Context, o storage.Object) error {
 	if err == nil {
 		err = f.parseMetadata(stats)
 	}
-	if err != nil {
-		return fault.Wrap(fault.Corrupt, err, "metadata section")
+	if err != nil { // it serves pruning only: without it every stripe is read, and right
+		stats = nil
+		for _, s := range f.Stripes {
+			s.stats = nil
+		}
 	}
 	f.Bytes += int64(len(footBytes)+len(stats)) + int64(len(f.Nodes))*200
 	return nil
@@ -210,10 +213,7 @@ func (f *Footer) parsePostscript(b []byte) (ps postscript, err error) {
 	if len(version) == 2 {
 		f.version = [2]uint64{version[0], version[1]}
 	} else if len(version) != 0 {
-		return ps, fault.New(fault.Corrupt, "a version of %d numbers", len(version))
-	}
-	if f.version[0] > 1 || f.version[0] == 1 && f.version[1] != unstableV2 {
-		return ps, fault.New(fault.Unsupported, "file version %d.%d is not known", f.version[0], f.version[1])
+		return ps, fault.New(fault.Corrupt, "its version is not two numbers; DWRF, a relative of ORC, is not read")
 	}
 	if ps.footerLen == 0 {
 		return ps, fault.New(fault.Corrupt, "the footer has no bytes")
@@ -284,6 +284,9 @@ func (f *Footer) parseFooter(b []byte, end int64) error {
 	}
 	if rows != uint64(f.NumRows) {
 		return fault.New(fault.Corrupt, "it counts %d rows, but its stripes have %d", rows, f.NumRows)
+	}
+	if f.NumRows > 0 && (f.version[0] > 1 || f.version[0] == 1 && f.version[1] != unstableV2) {
+		return fault.New(fault.Unsupported, "file version %d.%d is not known", f.version[0], f.version[1])
 	}
 	if stride <= maxRows {
 		f.Stride = int64(stride)
