@@ -232,6 +232,9 @@ func (f *dataFile) keepGroups(ctx context.Context, ft *footer) ([]int, error) {
 // runtimeExcludes asks the runtime filters that are ready about row group g, or without a footer about the whole file by the
 // manifest's statistics.
 func (f *dataFile) runtimeExcludes(ft *footer, g int) bool {
+	if f.sc.s.opt.Without.Pruning {
+		return false
+	}
 	for _, rf := range f.sc.r.Runtime {
 		select {
 		case <-rf.Ready():
@@ -303,7 +306,7 @@ func (sc *scan) shares(ctx context.Context, t *Task) ([]*Task, error) {
 // pageRanges gives the rows of a row group that the page index leaves; nil for all. Only conjuncts of one column are asked.
 func (f *dataFile) pageRanges(ctx context.Context, o storage.Object, ft *footer, g int) ([]parquet.RowRange, error) {
 	sc := f.sc
-	if sc.filter.Useless() {
+	if sc.filter.Useless() || sc.s.opt.Without.PageSkipping {
 		return nil, nil
 	}
 	src := f.groupSource(ft)

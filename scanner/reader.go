@@ -245,6 +245,15 @@ func (r *reader) batch(ctx context.Context, n int, first int64) (*vector.Chunk, 
 		}
 	}
 	var err error
+	if sc.s.opt.Without.LateMaterialization {
+		for i, slot := range r.slots {
+			if slot >= 0 && sc.metas[i] == 0 {
+				if _, err := r.column(ctx, i); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
 	for _, safe := range [2]bool{true, false} {
 		if !safe {
 			if sel, err = r.dropKeys(ctx, sel); err != nil || sel != nil && len(sel) == 0 {

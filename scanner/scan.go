@@ -90,7 +90,11 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 		}
 		sc.wants, sc.metas = append(sc.wants, w), append(sc.metas, meta)
 	}
-	sc.filter = prune.Compile(r.Filter, sc.leaf, r.Context)
+	pruned := r.Filter
+	if s.opt.Without.Pruning {
+		pruned = nil
+	}
+	sc.filter = prune.Compile(pruned, sc.leaf, r.Context)
 	for _, e := range sc.filter.Equalities() {
 		sc.lookup = sc.lookup || len(e.Values) <= mostLookupValues
 	}

@@ -21,9 +21,22 @@ type Options struct {
 	SplitBytes int64
 	// SkipCRC leaves Parquet page checksums unchecked.
 	SkipCRC bool
+	// Without turns off what only makes scans cheaper.
+	Without Without
 	// FilesWithoutIDs says what to do with data files that carry no field ids in a table without a name mapping: ""
 	// refuses them, "position" numbers their columns 1..n.
 	FilesWithoutIDs string
+}
+
+// Without names what a scanner does without, so that a test can prove that it changes no row. The caches are turned off by a
+// Budget of one byte.
+type Without struct {
+	// Pruning of manifests, files, row groups and stripes by partitions, bounds, dictionaries, bloom and runtime filters.
+	Pruning bool
+	// PageSkipping by Parquet's page index.
+	PageSkipping bool
+	// LateMaterialization: all columns are then decoded whether rows survive the filter or not.
+	LateMaterialization bool
 }
 
 // Scanner plans and reads scans. It holds the caches that scans share and is safe for concurrent use.

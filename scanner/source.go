@@ -43,6 +43,9 @@ func (r *reader) openParquet(ctx context.Context) error {
 
 // deferred marks the columns that are read only for batches with survivors of the filter.
 func (r *reader) deferred() []bool {
+	if r.sc.s.opt.Without.LateMaterialization {
+		return nil
+	}
 	out := make([]bool, len(r.columns))
 	for i := range out {
 		out[i] = true
