@@ -47,8 +47,25 @@ func (r *StripeReader) fetch(ctx context.Context, g *fetchGroup) error {
 	}
 	var ws []want
 	total := int64(0)
+	few := r.few()
+	if few {
+		var nodes []*Node
+		for _, t := range g.cols {
+			t.walk(func(c *column) bool {
+				nodes = append(nodes, c.node)
+				return true
+			})
+		}
+		if err := r.file.readIndexes(ctx, r.in.obj, r.number, nodes...); err != nil {
+			return err
+		}
+	}
 	for _, t := range g.cols {
-		parts, err := r.parts(ctx, t)
+		var parts map[*stream][]storage.Range
+		var err error
+		if few {
+			parts, err = r.parts(ctx, t)
+		}
 		if err != nil {
 			return err
 		}
@@ -97,15 +114,20 @@ func (r *StripeReader) fetch(ctx context.Context, g *fetchGroup) error {
 	return nil
 }
 
-// parts tells which parts of a column's streams hold the row groups that are read, when those are few. What a part turns out to be
-// short of is read later, so this is a matter of speed only. Streams that are not in the answer are wanted whole.
-func (r *StripeReader) parts(ctx context.Context, t *topColumn) (map[*stream][]storage.Range, error) {
+// few reports whether the rows that are read are few enough to look for the parts of streams that hold them.
+func (r *StripeReader) few() bool {
 	rows := int64(0)
 	for _, x := range r.ranges {
 		rows += x.Len()
 	}
+	return r.file.Stride > 0 && rows <= r.stripe.NumRows/2
+}
+
+// parts tells which parts of a column's streams hold the row groups that are read. What a part turns out to be short of is read
+// later, so this is a matter of speed only. Streams that are not in the answer are wanted whole.
+func (r *StripeReader) parts(ctx context.Context, t *topColumn) (map[*stream][]storage.Range, error) {
 	stride := r.file.Stride
-	if stride <= 0 || rows > r.stripe.NumRows/2 || t.kind == constantColumn {
+	if t.kind == constantColumn {
 		return nil, nil
 	}
 	if err := r.loadIndexes(ctx, t); err != nil || t.unindexed {

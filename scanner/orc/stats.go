@@ -28,41 +28,60 @@ type indexKey struct {
 	stripe, column int
 }
 
-// rowIndex reads the row index of a column in a stripe, once; nil when there is none.
+// rowIndex gives the row index of a column in a stripe, read once; nil when there is none.
 func (f *Footer) rowIndex(ctx context.Context, o storage.Object, stripe int, n *Node) (*rowIndex, error) {
-	k := indexKey{stripe, n.Column}
-	f.mu.Lock()
-	x, ok := f.indexes[k]
-	f.mu.Unlock()
-	if ok {
-		return x, nil
-	}
-	foot, err := f.stripeFooter(ctx, o, stripe)
-	if err != nil {
+	if err := f.readIndexes(ctx, o, stripe, n); err != nil {
 		return nil, err
 	}
-	if where := foot.streams[streamKey{n.Column, streamRowIndex}]; where.Length > 0 {
-		raw := make([]byte, where.Length)
-		if err := o.ReadRanges(ctx, []storage.Range{where}, [][]byte{raw}); err != nil {
-			return nil, err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.indexes[indexKey{stripe, n.Column}], nil
+}
+
+// readIndexes reads the row indexes of some columns in a stripe that have not been read yet, with one list of ranges.
+func (f *Footer) readIndexes(ctx context.Context, o storage.Object, stripe int, nodes ...*Node) error {
+	foot, err := f.stripeFooter(ctx, o, stripe)
+	if err != nil {
+		return err
+	}
+	var missing []*Node
+	var ranges []storage.Range
+	var dst [][]byte
+	f.mu.Lock()
+	for _, n := range nodes {
+		where := foot.streams[streamKey{n.Column, streamRowIndex}]
+		if f.indexes[indexKey{stripe, n.Column}] == nil && where.Length > 0 {
+			missing, ranges, dst = append(missing, n), append(ranges, where), append(dst, make([]byte, where.Length))
 		}
-		b, err := f.inflate(raw)
+	}
+	f.mu.Unlock()
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := o.ReadRanges(ctx, ranges, dst); err != nil {
+		return err
+	}
+	for i, n := range missing {
+		b, err := f.inflate(dst[i])
+		var x *rowIndex
 		if err == nil {
 			x, err = parseRowIndex(b)
 		}
 		if err != nil {
-			return nil, fault.Wrap(fault.Corrupt, err, "row index of column %s", n.Path())
+			return fault.Wrap(fault.Corrupt, err, "row index of column %s", n.Path())
 		}
 		held := int64(len(b))
 		for _, g := range x.groups {
 			held += int64(8*len(g.positions)) + 48
 		}
-		f.held.Add(held)
+		f.mu.Lock()
+		if k := (indexKey{stripe, n.Column}); f.indexes[k] == nil {
+			f.indexes[k] = x
+			f.held.Add(held)
+		}
+		f.mu.Unlock()
 	}
-	f.mu.Lock()
-	f.indexes[k] = x
-	f.mu.Unlock()
-	return x, nil
+	return nil
 }
 
 func parseRowIndex(b []byte) (*rowIndex, error) {
