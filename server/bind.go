@@ -83,6 +83,32 @@ func (st *statement) boundRows() ([][]vector.Value, error) {
 	return rows, err
 }
 
+// boundTypes gives the types of the parameters as the client sent them: the statement takes them where nothing in its text
+// says what a parameter is, as in SELECT ?. A struct says nothing: no statement wants one, and the fault of binding it names
+// the parameter.
+func (st *statement) boundTypes() []vector.Type {
+	if len(st.h.Params) == 0 {
+		return nil
+	}
+	var types []vector.Type
+	_ = guardBytes(func() error { // what cannot be read is told by boundRows
+		r, err := ipc.NewReader(bytes.NewReader(st.h.Params))
+		if err != nil {
+			return err
+		}
+		defer r.Release()
+		for _, f := range r.Schema().Fields() {
+			t, ok := vector.FromArrow(f.Type)
+			if !ok || t.Kind == vector.Row {
+				t = vector.Of(vector.Null)
+			}
+			types = append(types, t)
+		}
+		return nil
+	})
+	return types
+}
+
 func decodeParameters(stream []byte, want []vector.Type) ([][]vector.Value, error) {
 	r, err := ipc.NewReader(bytes.NewReader(stream))
 	if err != nil {

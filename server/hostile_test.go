@@ -256,6 +256,8 @@ func TestParameters(t *testing.T) {
 		{"three rows", "SELECT * FROM tpch.nation WHERE n_nationkey = ?", []arrow.Field{field("a", arrow.PrimitiveTypes.Int64)}, `[{"a": 3}, {"a": 4}, {"a": 400}]`, 2, ""},
 		{"a dictionary", "SELECT * FROM tpch.nation WHERE n_name = ?", []arrow.Field{field("a", dict)}, `[{"a": "FRANCE"}, {"a": "PERU"}]`, 2, ""},
 		{"a list", "SELECT * FROM tpch.nation WHERE contains(CAST(? AS array(varchar)), n_name)", []arrow.Field{field("a", arrow.ListOf(arrow.BinaryTypes.String))}, `[{"a": ["FRANCE", "PERU", null]}]`, 2, ""},
+		{"a list, by its own type", "SELECT * FROM tpch.nation WHERE contains(?, n_name)", []arrow.Field{field("a", arrow.ListOf(arrow.BinaryTypes.String))}, `[{"a": ["FRANCE", "PERU", null]}]`, 2, ""},
+		{"a number, by its own type", "SELECT 1 WHERE typeof(?) = 'bigint'", []arrow.Field{field("a", arrow.PrimitiveTypes.Int64)}, `[{"a": 3}]`, 1, ""},
 		{"too few", "SELECT ?, ?", []arrow.Field{field("a", arrow.BinaryTypes.String)}, `[{"a": "x"}]`, 0, "the statement has 2 parameters, but 1 are bound"},
 		{"too many", "SELECT 1", []arrow.Field{field("a", arrow.BinaryTypes.String)}, `[{"a": "x"}]`, 0, "the statement has 0 parameters, but 1 are bound"},
 		{"none", "SELECT ?", nil, ``, 0, "none are bound"},
