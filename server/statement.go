@@ -52,7 +52,7 @@ func (st *statement) environment() (*plan.Environment, error) {
 	return &plan.Environment{
 		Catalogs: st.s, Catalog: st.h.Session.Catalog, Schema: st.h.Session.Schema, User: st.h.Principal,
 		Dialect: st.h.Session.Dialect, Zone: zone, Now: time.Now(), Snapshots: st.h.Pins, Session: st.h.Session.named(),
-		MetadataTable: st.s.metadataTable, Files: st.s.opt.Files,
+		MetadataTable: st.s.metadataTable, Files: st.s.opt.Files, ParamTypes: st.boundTypes(),
 	}, nil
 }
 
