@@ -98,7 +98,8 @@ type Query struct {
 
 // Spill is where operators may write.
 type Spill struct {
-	Dir string `yaml:"dir" doc:"Folder for temporary files; empty is the system's."`
+	Dir string `yaml:"dir" doc:"Folder for temporary files; empty is the system's. What a process that died left there is removed at the next start."`
+	Max Amount `yaml:"max" default:"64GiB" doc:"Size of all temporary files at once, such as 64GiB; a query that would need more fails. 0B is no limit."`
 }
 
 // Caches bounds the caches.

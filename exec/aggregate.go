@@ -25,7 +25,7 @@ func (r *run) aggregate(x *plan.Aggregate, op *profile.Operator) (*stream, error
 		}
 		sets = [][]int{all}
 	}
-	a := &aggSink{x: x, sets: sets, ctx: r.q.Context, mem: r.account(op)}
+	a := &aggSink{r: r, x: x, sets: sets, ctx: r.q.Context, mem: r.spillable(op)}
 	a.gid = len(x.Cols) > len(x.GroupBy)+len(x.Aggs)
 	for _, k := range x.GroupBy {
 		a.keyTypes = append(a.keyTypes, k.Type())
@@ -36,8 +36,10 @@ func (r *run) aggregate(x *plan.Aggregate, op *profile.Operator) (*stream, error
 	return r.breaker(in, op, a, &aggSource{a: a}, typesOf(x.Cols), false), nil
 }
 
-// aggSink groups rows in hash tables, one for each grouping set and worker. Combine merges the workers' tables.
+// aggSink groups rows in hash tables, one for each grouping set and worker. Few groups are merged when the input ends, many as they are
+// read, partition by partition.
 type aggSink struct {
+	r        *run
 	x        *plan.Aggregate
 	sets     [][]int
 	gid      bool
@@ -45,6 +47,12 @@ type aggSink struct {
 	ctx      *expr.Context
 	mem      *account
 	total    *aggLocal
+
+	locals []*aggLocal
+	orders [][]aggOrder // by local and set, when partitioned
+	parts  int
+	mu     sync.Mutex
+	units  []aggUnit
 }
 
 // groups is the state of one grouping set.
@@ -54,6 +62,7 @@ type groups struct {
 	store *kernel.Store
 	accs  []expr.Accumulator
 	n     int
+	out   *scatter // rows of groups that are not here
 }
 
 func (g *groups) bytes() int64 {
@@ -75,6 +84,16 @@ type aggLocal struct {
 	sets    []*groups
 	mem     share
 	saw     bool
+	depth   int
+	frozen  bool  // no new groups
+	floor   int64 // reserved for growth that has begun
+	froze   int64 // bytes when frozen
+
+	found        []int32
+	hashes       []uint64
+	hits, misses []uint16
+	within       []bool
+	shared       []uint16
 
 	keyCols, setCols []*vector.Vector
 	argCols          [][]*vector.Vector
@@ -133,7 +152,7 @@ func (a *aggSink) local() (sinkLocal, error) {
 	return l, nil
 }
 
-func (l *aggLocal) push(_ context.Context, c *vector.Chunk) error {
+func (l *aggLocal) push(ctx context.Context, c *vector.Chunk) error {
 	rows := c.Sel
 	if rows == nil {
 		rows = kernel.Identity(c.N)
@@ -164,37 +183,74 @@ func (l *aggLocal) push(_ context.Context, c *vector.Chunk) error {
 	if cap(l.ids) < len(rows) {
 		l.ids, l.some = make([]uint32, vector.Size), make([]uint32, vector.Size)
 	}
-	for _, g := range l.sets {
-		var ids []uint32
-		if g.keys != nil {
-			ids = l.ids[:len(rows)]
-			if fresh := g.upsert(l.pick(g.cols), rows, ids); fresh {
-				for _, a := range g.accs {
-					a.Resize(g.n)
-				}
-			}
+	if err := l.makeRoom(len(rows)); err != nil {
+		return err
+	}
+	for k, g := range l.sets {
+		if err := l.feed(ctx, k, l.pick(g.cols), rows, c.Sel, c.N); err != nil {
+			return err
 		}
-		for k, acc := range g.accs {
-			gs, sel := ids, c.Sel
-			if l.filters[k] != nil {
-				sel = l.live[k]
-				if len(sel) == 0 {
-					continue
-				}
-				if ids != nil {
-					gs = l.filtered(ids, rows, sel, c.N)
-				}
-			}
-			if err := acc.Add(gs, l.argCols[k], sel, c.N); err != nil {
-				return err
+	}
+	return l.settle()
+}
+
+// feed adds rows to set k; sel is rows, or nil when these are all.
+func (l *aggLocal) feed(ctx context.Context, k int, cols []*vector.Vector, rows, sel []uint16, n int) error {
+	g := l.sets[k]
+	var ids []uint32
+	switch {
+	case g.keys == nil:
+	case l.frozen:
+		var err error
+		if rows, ids, err = l.divert(ctx, k, cols, rows, n); err != nil || len(rows) == 0 {
+			return err
+		}
+		sel = rows
+	default:
+		ids = l.ids[:len(rows)]
+		if fresh := g.upsert(cols, rows, ids); fresh {
+			for _, a := range g.accs {
+				a.Resize(g.n)
 			}
 		}
 	}
-	held := int64(0)
-	for _, g := range l.sets {
-		held += g.bytes()
+	for a, acc := range g.accs {
+		gs, live := ids, sel
+		if l.filters[a] != nil {
+			live = l.live[a]
+			if l.frozen && ids != nil {
+				live = l.both(live, rows, n)
+			}
+			if len(live) == 0 {
+				continue
+			}
+			if ids != nil {
+				gs = l.filtered(ids, rows, live, n)
+			}
+		}
+		if err := acc.Add(gs, l.argCols[a], live, n); err != nil {
+			return err
+		}
 	}
-	return l.mem.set(held)
+	return nil
+}
+
+// both gives the rows of live that are in rows.
+func (l *aggLocal) both(live, rows []uint16, n int) []uint16 {
+	if cap(l.within) < n {
+		l.within = make([]bool, max(n, vector.Size))
+	}
+	clear(l.within[:n])
+	for _, i := range rows {
+		l.within[i] = true
+	}
+	l.shared = l.shared[:0]
+	for _, i := range live {
+		if l.within[i] {
+			l.shared = append(l.shared, i)
+		}
+	}
+	return l.shared
 }
 
 func (l *aggLocal) pick(cols []int) []*vector.Vector {
@@ -236,14 +292,14 @@ func (l *aggLocal) filtered(ids []uint32, rows, sel []uint16, n int) []uint32 {
 }
 
 func (a *aggSink) combine(s sinkLocal) error {
-	l := s.(*aggLocal)
-	if a.total == nil {
-		a.total = l
-		return nil
-	}
-	if !l.saw {
-		return nil
-	}
+	a.locals = append(a.locals, s.(*aggLocal))
+	return nil
+}
+
+func (a *aggSink) finish(ctx context.Context) error { return a.plan(ctx) }
+
+// merge adds a worker's groups to those of total.
+func (a *aggSink) merge(l *aggLocal) error {
 	for k, from := range l.sets {
 		into := a.total.sets[k]
 		to := make([]uint32, from.n)
@@ -271,13 +327,9 @@ func (a *aggSink) combine(s sinkLocal) error {
 	for _, g := range a.total.sets {
 		held += g.bytes()
 	}
-	if err := a.total.mem.set(held); err != nil {
-		return err
-	}
+	a.total.mem.force(held) // it was there in two parts
 	return l.mem.set(0)
 }
-
-func (a *aggSink) finish(context.Context) error { return nil }
 
 // aggSource gives the groups, a chunk a turn.
 type aggSource struct {
@@ -287,14 +339,22 @@ type aggSource struct {
 	next int
 }
 
-func (s *aggSource) open(context.Context) (reader, error) { return aggReader{s}, nil }
+func (s *aggSource) open(context.Context) (reader, error) {
+	return &aggReader{s: s, parts: partReader{a: s.a}}, nil
+}
 
-type aggReader struct{ s *aggSource }
+type aggReader struct {
+	s     *aggSource
+	parts partReader
+}
 
-func (r aggReader) close() error { return nil }
+func (r *aggReader) close() error { return nil }
 
-func (r aggReader) next(context.Context) (*vector.Chunk, error) {
+func (r *aggReader) next(ctx context.Context) (*vector.Chunk, error) {
 	s := r.s
+	if s.a.total == nil {
+		return r.parts.chunk(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.set < len(s.a.total.sets) && s.next >= s.a.total.sets[s.set].n {
@@ -306,11 +366,15 @@ func (r aggReader) next(context.Context) (*vector.Chunk, error) {
 	}
 	g := s.a.total.sets[s.set]
 	lo := s.next
-	hi := min(lo+vector.Size, g.n)
-	s.next = hi
+	s.next = min(lo+vector.Size, g.n)
+	return s.a.emit(g, lo, s.next)
+}
+
+// emit gives groups lo..hi-1 of a set.
+func (a *aggSink) emit(g *groups, lo, hi int) (*vector.Chunk, error) {
 	c := &vector.Chunk{N: hi - lo}
 	gid := int64(0)
-	for k, t := range s.a.keyTypes {
+	for k, t := range a.keyTypes {
 		gid <<= 1
 		var col *vector.Vector
 		for p, at := range g.cols {
@@ -324,7 +388,7 @@ func (r aggReader) next(context.Context) (*vector.Chunk, error) {
 		}
 		c.Cols = append(c.Cols, col)
 	}
-	if s.a.gid {
+	if a.gid {
 		c.Cols = append(c.Cols, vector.NewConstant(vector.Of(vector.BigInt), gid))
 	}
 	for k, acc := range g.accs {
@@ -332,7 +396,7 @@ func (r aggReader) next(context.Context) (*vector.Chunk, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.Type = s.a.x.Aggs[k].Typ
+		v.Type = a.x.Aggs[k].Typ
 		c.Cols = append(c.Cols, v)
 	}
 	return c, nil

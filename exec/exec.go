@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/skua-db/skua/exec/spill"
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
@@ -40,8 +41,8 @@ type Query struct {
 	Profile *profile.Query
 	// Workers is the number of goroutines of a pipeline; 0 means GOMAXPROCS.
 	Workers int
-	// SpillDir is where operators may put what memory does not hold.
-	SpillDir string
+	// Spill is where operators put what memory does not hold; nil is the system's directory for temporary files, without a quota.
+	Spill *spill.Disk
 }
 
 // Result is a running query. Its methods are called from one goroutine.
@@ -89,6 +90,13 @@ func Run(ctx context.Context, root plan.Node, q *Query) (*Result, error) {
 		cp.Profile = profile.New("", "")
 	}
 	r := &run{q: &cp, spools: map[int]*spool{}, filters: map[int]*joinFilter{}}
+	disk := cp.Spill
+	if disk == nil {
+		disk = spill.Open("", 0)
+		r.atEnd(func() { _ = disk.Close() })
+	}
+	r.area = disk.Area()
+	r.atEnd(r.area.Close)
 	top := &profile.Operator{Name: "Output"}
 	s, err := r.compile(root, top)
 	if err != nil {
@@ -179,6 +187,7 @@ type run struct {
 	q       *Query
 	spools  map[int]*spool
 	filters map[int]*joinFilter
+	area    *spill.Area
 
 	mu      sync.Mutex
 	cleanup []func()
@@ -215,6 +224,32 @@ func (r *run) account(op *profile.Operator) *account {
 	return a
 }
 
+// spillable is the account of an operator that can spill. It may have three quarters of the query's memory, so that whatever runs beside it
+// has room too.
+func (r *run) spillable(op *profile.Operator) *account {
+	a := &account{pool: r.q.Pool.Child(op.Name, r.q.Pool.Limit()/4*3), op: op}
+	r.atEnd(a.free)
+	return a
+}
+
+// force adds n bytes even where a limit is met: the buffers that spilling itself needs.
+func (a *account) force(n int64) {
+	if n < 0 {
+		a.pool.Release(-n)
+	} else {
+		a.pool.Force(n)
+	}
+	a.mu.Lock()
+	a.held += n
+	a.mu.Unlock()
+}
+
+// refused reports whether err says that memory is full, which spilling can help.
+func refused(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && f.ID == "EXCEEDED_MEMORY_LIMIT"
+}
+
 // add changes what is held by n bytes. A refusal names the operator.
 func (a *account) add(n int64) error {
 	if n == 0 {
@@ -223,7 +258,7 @@ func (a *account) add(n int64) error {
 	if n < 0 {
 		a.pool.Release(-n)
 	} else if err := a.pool.Reserve(n); err != nil {
-		return fault.Wrap(fault.Exhausted, err, "operator %s", a.op.Name)
+		return fault.Wrap(fault.Exhausted, err, "operator %s wanted %d bytes: raise limits.query.memory, or limits.memory where that is full", a.op.Name, n)
 	}
 	a.mu.Lock()
 	a.held += n
@@ -247,8 +282,9 @@ func (a *account) free() {
 
 // share is one worker's part of an account: it reserves the growth of a size in steps.
 type share struct {
-	a    *account
-	held int64
+	a       *account
+	held    int64
+	lenient bool // what is refused is taken all the same: it is too little to do without
 }
 
 const reserveStep = 256 << 10
@@ -266,10 +302,19 @@ func (s *share) set(n int64) error {
 		}
 	}
 	if err := s.a.add(want - s.held); err != nil {
-		return err
+		if !s.lenient || !refused(err) {
+			return err
+		}
+		s.a.force(want - s.held)
 	}
 	s.held = want
 	return nil
+}
+
+// force is set without regard to limits.
+func (s *share) force(n int64) {
+	s.a.force(n - s.held)
+	s.held = n
 }
 
 // guarded turns a panic of f into an internal error with an id that the log can be searched for.

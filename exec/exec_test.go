@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/skua-db/skua/catalog"
+	"github.com/skua-db/skua/exec/spill"
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
@@ -238,11 +240,69 @@ func sorted(s []string) []string {
 	return s
 }
 
-// runPlan runs a plan and checks that all memory is returned.
+// runPlan runs a plan and checks that all memory is returned. It runs it again with little memory, so that everything spills, and checks
+// that the rows are the same and no file is left.
 func runPlan(t *testing.T, n plan.Node, workers int, tables ...*table) ([]row, error) {
 	t.Helper()
-	pool := memory.NewPool("test", 0)
-	res, err := Run(context.Background(), n, &Query{Pool: pool, Scanner: &fakeScanner{tables: tables}, Workers: workers})
+	rows, err := runWith(t, n, workers, memory.NewPool("test", 0), nil, tables...)
+	if _, limited := n.(*plan.Limit); limited {
+		return rows, err
+	}
+	dir := t.TempDir()
+	disk := spill.Open(dir, 0)
+	again, err2 := runWith(t, n, workers, memory.NewPool("test", 64<<10), disk, tables...)
+	require.NoError(t, disk.Close())
+	left, lerr := os.ReadDir(dir)
+	require.NoError(t, lerr)
+	require.Empty(t, left)
+	if err != nil {
+		require.Error(t, err2)
+		return rows, err
+	}
+	if resident(n) && refused(err2) {
+		require.ErrorContains(t, err2, "limits.query.memory")
+		return rows, err
+	}
+	require.NoError(t, err2, "with little memory")
+	types := typesOf(n.Columns())
+	if _, ok := n.(*plan.Window); ok && workers > 1 { // rows that are equal in the order come in any order
+		require.Len(t, again, len(rows))
+		return rows, err
+	}
+	require.Equal(t, rounded(types, rows), rounded(types, again), "with little memory")
+	return rows, err
+}
+
+// resident reports whether a plan has an operator that must keep all it collects in memory.
+func resident(n plan.Node) bool {
+	switch x := n.(type) {
+	case *plan.SetOp, *plan.Window:
+		return true
+	case *plan.Join:
+		if len(x.LeftKeys) == 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.Inputs(), resident)
+}
+
+// rounded gives rows as sorted texts, doubles to a few digits: sums depend on their order.
+func rounded(types []vector.Type, rows []row) []string {
+	out := make([]string, len(rows))
+	for i, r := range rows {
+		for _, v := range r {
+			if f, ok := v.(float64); ok {
+				v = fmt.Sprintf("%.9g", f+0)
+			}
+			out[i] += fmt.Sprint(v) + "|"
+		}
+	}
+	return sorted(out)
+}
+
+func runWith(t *testing.T, n plan.Node, workers int, pool *memory.Pool, disk *spill.Disk, tables ...*table) ([]row, error) {
+	t.Helper()
+	res, err := Run(context.Background(), n, &Query{Pool: pool, Scanner: &fakeScanner{tables: tables}, Workers: workers, Spill: disk})
 	if err != nil {
 		require.Zero(t, pool.Used())
 		return nil, err
@@ -665,11 +725,13 @@ func TestCancelAndMemory(t *testing.T) {
 	require.Zero(t, pool.Used())
 
 	small := memory.NewPool("query", 300<<10)
-	res, err = Run(context.Background(), n, &Query{Pool: small, Scanner: &fakeScanner{tables: []*table{tab}}, Workers: 2})
+	set := &plan.SetOp{All: true, Left: scanOf(0, tab), Right: scanOf(0, tab), Cols: cols(mixed)}
+	res, err = Run(context.Background(), set, &Query{Pool: small, Scanner: &fakeScanner{tables: []*table{tab}}, Workers: 2})
 	require.NoError(t, err)
 	_, err = res.Next(context.Background())
 	require.ErrorIs(t, err, fault.Exhausted)
-	require.ErrorContains(t, err, "Sort")
+	require.ErrorContains(t, err, "operator SetOp wanted")
+	require.ErrorContains(t, err, "raise limits.query.memory")
 	require.NoError(t, res.Close())
 	require.Zero(t, small.Used())
 }

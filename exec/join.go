@@ -27,8 +27,8 @@ func (r *run) join(x *plan.Join, op *profile.Operator) (*stream, error) {
 		return nil, err
 	}
 	op.Children = append(op.Children, holder.Children...)
-	j := &joinState{x: x, ctx: r.q.Context, mem: r.account(op), leftTypes: left.types, rightTypes: right.types, run: r}
-	build := &buildSink{j: j}
+	j := &joinState{x: x, ctx: r.q.Context, mem: r.spillable(op), leftTypes: left.types, rightTypes: right.types, run: r}
+	build := &buildSink{j: j, tables: share{a: j.mem}}
 	if _, err := build.local(); err != nil {
 		return nil, err
 	}
@@ -42,6 +42,9 @@ func (r *run) join(x *plan.Join, op *profile.Operator) (*stream, error) {
 	}
 	if err := r.apply(out, op, probe); err != nil {
 		return nil, err
+	}
+	if len(x.LeftKeys) > 0 {
+		out.branches = append(out.branches, branch{src: &spilledSource{j: j}, ops: []operator{&countedOp{op: op, inner: &spilledOp{j: j}}}})
 	}
 	if x.Kind == plan.Right || x.Kind == plan.Full {
 		out.branches = append(out.branches, branch{src: &countedSource{op, &unmatchedSource{j: j}}})
@@ -67,14 +70,17 @@ type joinState struct {
 	base    int64   // of dense
 	dense   []int32 // first row by key - base; nil when the keys are not one dense integer
 	nullKey bool    // a build row has a null key
+	any     bool    // there is a build row
 	matched []uint32
-	residue bool
+
+	spill joinSpill
 }
 
 // buildSink collects the right side.
 type buildSink struct {
 	j      *joinState
 	locals []*buildLocal
+	tables share
 }
 
 type buildLocal struct {
@@ -82,7 +88,10 @@ type buildLocal struct {
 	progs []*expr.Program
 	cols  []*vector.Vector
 	store *kernel.Store // right columns, then keys
+	types []vector.Type
 	mem   share
+	out   *scatter
+	null  bool // of rows on disk: a key is null
 }
 
 func (b *buildSink) local() (sinkLocal, error) {
@@ -94,18 +103,25 @@ func (b *buildSink) local() (sinkLocal, error) {
 	for _, k := range b.j.x.RightKeys {
 		types = append(types, k.Type())
 	}
-	return &buildLocal{j: b.j, progs: progs, store: kernel.NewStore(types), mem: share{a: b.j.mem}}, nil
+	return &buildLocal{j: b.j, progs: progs, store: kernel.NewStore(types), types: types, mem: share{a: b.j.mem}}, nil
 }
 
-func (l *buildLocal) push(_ context.Context, c *vector.Chunk) error {
+func (l *buildLocal) push(ctx context.Context, c *vector.Chunk) error {
 	keys, err := evalAll(l.progs, c, l.cols)
 	if err != nil {
 		return err
 	}
 	l.cols = keys
 	cols := append(append(make([]*vector.Vector, 0, len(c.Cols)+len(keys)), c.Cols[:len(l.j.rightTypes)]...), keys...)
+	if l.j.spill.on.Load() {
+		return l.toDisk(ctx, cols, c.Sel, c.N)
+	}
 	l.store.Append(cols, c.Sel, c.N)
-	return l.mem.set(l.store.Bytes())
+	err = l.mem.set(l.store.Bytes())
+	if refused(err) && len(l.progs) > 0 {
+		return l.dump(ctx)
+	}
+	return err
 }
 
 func (b *buildSink) combine(s sinkLocal) error {
@@ -114,6 +130,18 @@ func (b *buildSink) combine(s sinkLocal) error {
 }
 
 func (b *buildSink) finish(ctx context.Context) error {
+	j := b.j
+	if !j.spill.on.Load() {
+		err := b.assemble(ctx)
+		if !refused(err) || len(j.x.RightKeys) == 0 {
+			return err
+		}
+	}
+	return b.spill(ctx)
+}
+
+// assemble makes one table of the workers' rows.
+func (b *buildSink) assemble(ctx context.Context) error {
 	j := b.j
 	first := b.locals[0]
 	for _, l := range b.locals[1:] {
@@ -126,33 +154,39 @@ func (b *buildSink) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	j.store = first.store
-	n := j.store.N
-	keyCols := j.store.Cols[len(j.rightTypes):]
-	j.store.Cols = j.store.Cols[:len(j.rightTypes)]
-	j.unique = true
-	tables := share{a: j.mem}
-	if j.x.Kind == plan.Right || j.x.Kind == plan.Full {
-		j.matched = make([]uint32, n)
-	}
-	if err := tables.set(int64(4 * len(j.matched))); err != nil {
+	if err := j.index(ctx, first.store, &b.tables); err != nil {
 		return err
 	}
-	if len(keyCols) == 0 {
+	if len(j.x.RightKeys) == 0 {
 		return nil
 	}
-	if err := tables.set(int64(4*len(j.matched) + 8*n)); err != nil {
-		return err
-	}
-	j.next = make([]int32, n)
-	if err := j.fill(ctx, keyCols, n, &tables); err != nil {
-		return err
-	}
 	for _, f := range j.x.RuntimeFilters {
-		if err := j.mem.add(j.run.filters[f.ID].fill(j.x, keyCols[f.Column], n)); err != nil {
+		if err := j.mem.add(j.run.filters[f.ID].fill(j.x, first.store.Cols[len(j.rightTypes)+f.Column], first.store.N)); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// index makes rows, right columns and then keys, ready for probing.
+func (j *joinState) index(ctx context.Context, rows *kernel.Store, tables *share) error {
+	n := rows.N
+	keyCols := rows.Cols[len(j.rightTypes):]
+	j.any = j.any || n > 0
+	j.unique = true
+	if err := tables.set(int64(12 * n)); err != nil {
+		return err
+	}
+	if j.x.Kind == plan.Right || j.x.Kind == plan.Full {
+		j.matched = make([]uint32, n)
+	}
+	if len(keyCols) > 0 {
+		j.next = make([]int32, n)
+		if err := j.fill(ctx, keyCols, n, tables); err != nil {
+			return err
+		}
+	}
+	j.store = &kernel.Store{Types: j.rightTypes, Cols: rows.Cols[:len(j.rightTypes)], N: n}
 	return nil
 }
 
@@ -181,6 +215,12 @@ func (j *joinState) fill(ctx context.Context, keyCols []*vector.Vector, n int, m
 			cols[k] = kernel.Slice(c, lo, hi)
 		}
 		rows := j.usable(cols, kernel.Identity(hi-lo), buf, true)
+		if j.keys.Grows(len(rows)) {
+			// It doubles, with the old table beside the new one for a while.
+			if err := mem.set(int64(4*len(j.matched)+4*n+4*cap(j.heads)) + 3*j.keys.Bytes()); err != nil {
+				return err
+			}
+		}
 		j.keys.Upsert(cols, rows, ids[:len(rows)])
 		for len(j.heads) < j.keys.Len() {
 			j.heads = append(j.heads, -1)
@@ -346,6 +386,9 @@ type probeLocal struct {
 	pairR  []int32
 	resSel []uint16
 	sel    []uint16
+
+	disk   *scatter
+	hashes []uint64
 }
 
 func (p *probeOp) local() (local, error) {
@@ -372,6 +415,15 @@ func (l *probeLocal) push(ctx context.Context, c *vector.Chunk, out emit) error 
 	if rows == nil {
 		rows = kernel.Identity(c.N)
 	}
+	if j.spill.on.Load() {
+		return l.toDisk(ctx, c, rows)
+	}
+	return l.match(ctx, c, rows, out)
+}
+
+// match joins rows of c, whose keys are in l.cols.
+func (l *probeLocal) match(ctx context.Context, c *vector.Chunk, rows []uint16, out emit) error {
+	j := l.j
 	if l.first == nil {
 		l.first = make([]int32, vector.Size)
 		l.rows = make([]uint16, 0, vector.Size)
@@ -436,7 +488,7 @@ func (l *probeLocal) existence(ctx context.Context, c *vector.Chunk, rows []uint
 		if seen[i] != want {
 			continue
 		}
-		if j.x.Kind == plan.NullAwareAnti && j.store.N > 0 && (j.nullKey || l.cols[0].IsNull(int(i))) {
+		if j.x.Kind == plan.NullAwareAnti && j.any && (j.nullKey || l.cols[0].IsNull(int(i))) {
 			continue
 		}
 		l.sel = append(l.sel, i)
@@ -453,7 +505,7 @@ func (l *probeLocal) mark(ctx context.Context, c *vector.Chunk, rows []uint16, s
 	v := vector.New(vector.Of(vector.Boolean), c.N)
 	for _, i := range rows {
 		v.Bools[i] = seen[i]
-		if seen[i] || j.store.N == 0 {
+		if seen[i] || !j.any {
 			continue
 		}
 		null := j.nullKey

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/skua-db/skua/exec/kernel"
+	"github.com/skua-db/skua/exec/spill"
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/plan"
 	"github.com/skua-db/skua/profile"
@@ -23,7 +24,7 @@ func (r *run) sort(x *plan.Sort, op *profile.Operator) (*stream, error) {
 	if x.Limit == 0 {
 		return &stream{types: types, ordered: true}, nil
 	}
-	s := &sortSink{keys: x.Keys, ctx: r.q.Context, types: types, mem: r.account(op), keep: -1, offset: x.Offset}
+	s := &sortSink{keys: x.Keys, ctx: r.q.Context, types: types, r: r, mem: r.spillable(op), keep: -1, offset: x.Offset}
 	if x.Limit > 0 {
 		s.keep = x.Limit + x.Offset
 		s.ties = x.WithTies
@@ -44,8 +45,11 @@ type sortSink struct {
 	keep   int64
 	ties   bool
 	offset int64
+	r      *run
 
-	runs []*sortLocal
+	runs   []*sortLocal
+	mu     sync.Mutex
+	onDisk []diskRun
 }
 
 // sortRow is a row of a run: the first sixteen bytes of its key as numbers, and its place. Few comparisons look further.
@@ -66,6 +70,8 @@ type sortLocal struct {
 	ends  []int
 	rows  []sortRow
 	mem   share
+
+	file *spill.File
 
 	bound    []byte // key of the keep-th row so far; rows after it are dropped
 	hasBound bool
@@ -94,7 +100,7 @@ func (l *sortLocal) key(row int32) []byte {
 	return l.arena[lo:l.ends[row]]
 }
 
-func (l *sortLocal) push(_ context.Context, c *vector.Chunk) error {
+func (l *sortLocal) push(ctx context.Context, c *vector.Chunk) error {
 	var err error
 	if l.cols, err = evalAll(l.progs, c, l.cols); err != nil {
 		return err
@@ -128,7 +134,11 @@ func (l *sortLocal) push(_ context.Context, c *vector.Chunk) error {
 	if k := l.s.keep; k >= 0 && int64(l.store.N) > 2*k+4*vector.Size {
 		l.compact()
 	}
-	return l.mem.set(l.bytes())
+	err = l.mem.set(l.bytes() + rowBytes*int64(l.store.N))
+	if refused(err) {
+		return l.toDisk(ctx)
+	}
+	return err
 }
 
 // worthwhile drops the rows whose first key alone puts them behind the bound: integers are compared as they are.
@@ -251,19 +261,34 @@ func (s *sortSink) combine(x sinkLocal) error {
 	return nil
 }
 
-func (s *sortSink) finish(context.Context) error {
+func (s *sortSink) finish(ctx context.Context) error {
+	err := s.each(func(l *sortLocal) error {
+		if err := l.mem.set(l.bytes() + rowBytes*int64(l.store.N)); err != nil {
+			return err
+		}
+		l.order()
+		return nil
+	})
+	if err != nil && !refused(err) {
+		return err
+	}
+	if err == nil && len(s.onDisk) == 0 {
+		return nil
+	}
+	// Once a run is on disk all are, so that there is one kind to merge.
+	if err := s.each(func(l *sortLocal) error { return l.toDisk(ctx) }); err != nil {
+		return err
+	}
+	s.runs = nil
+	return s.narrow(ctx)
+}
+
+// each calls f for the workers' runs side by side.
+func (s *sortSink) each(f func(*sortLocal) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(s.runs))
 	for i, l := range s.runs {
-		wg.Go(func() {
-			errs[i] = guarded(func() error {
-				if err := l.mem.set(l.bytes() + rowBytes*int64(l.store.N)); err != nil {
-					return err
-				}
-				l.order()
-				return nil
-			})
-		})
+		wg.Go(func() { errs[i] = guarded(func() error { return f(l) }) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -286,6 +311,7 @@ type sortReader struct {
 	last  []byte // key of the last row that counted, for ties
 	ids   []int32
 	owner []*sortLocal
+	merge *runMerge
 }
 
 func (s *sortSource) open(context.Context) (reader, error) {
@@ -340,7 +366,17 @@ func (r *sortReader) take() (*sortLocal, int32, bool) {
 	return l, row, true
 }
 
-func (r *sortReader) next(context.Context) (*vector.Chunk, error) {
+func (r *sortReader) next(ctx context.Context) (*vector.Chunk, error) {
+	if len(r.s.onDisk) > 0 {
+		if r.merge == nil {
+			m, err := r.s.merge(r.s.onDisk)
+			if err != nil {
+				return nil, err
+			}
+			r.merge = m
+		}
+		return r.merge.next(ctx, r)
+	}
 	r.ids, r.owner = r.ids[:0], r.owner[:0]
 	for len(r.ids) < vector.Size {
 		l, row, ok := r.take()

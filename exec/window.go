@@ -22,7 +22,7 @@ func (r *run) window(x *plan.Window, op *profile.Operator) (*stream, error) {
 		keys = append(keys, expr.SortKey{Expr: p})
 	}
 	keys = append(keys, x.OrderBy...)
-	s := &sortSink{keys: keys, ctx: r.q.Context, types: in.types, mem: r.account(op), keep: -1}
+	s := &sortSink{keys: keys, ctx: r.q.Context, types: in.types, r: r, mem: r.spillable(op), keep: -1}
 	if _, err := s.local(); err != nil {
 		return nil, err
 	}

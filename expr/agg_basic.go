@@ -123,7 +123,9 @@ func (c *countAcc) Add(groups []uint32, args []*vector.Vector, sel []uint16, n i
 }
 func (c *countAcc) Merge(src Accumulator, to []uint32) error {
 	for g, n := range src.(*countAcc).n {
-		c.n[to[g]] += n
+		if g < len(to) && to[g] != NoGroup {
+			c.n[to[g]] += n
+		}
 	}
 	return nil
 }
@@ -207,7 +209,7 @@ func (a *sumIntAcc[T]) Add(groups []uint32, args []*vector.Vector, sel []uint16,
 func (a *sumIntAcc[T]) Merge(src Accumulator, to []uint32) error {
 	s := src.(*sumIntAcc[T])
 	for g, x := range s.sum {
-		if !s.seen[g] {
+		if !s.seen[g] || to[g] == NoGroup {
 			continue
 		}
 		t := to[g]
@@ -263,7 +265,7 @@ func (a *sumFloatAcc[T]) Add(groups []uint32, args []*vector.Vector, sel []uint1
 func (a *sumFloatAcc[T]) Merge(src Accumulator, to []uint32) error {
 	s := src.(*sumFloatAcc[T])
 	for g, x := range s.sum {
-		if s.seen[g] {
+		if s.seen[g] && to[g] != NoGroup {
 			a.sum[to[g]] += x
 			a.seen[to[g]] = true
 		}
@@ -314,8 +316,10 @@ func (a *avgAcc[T]) Add(groups []uint32, args []*vector.Vector, sel []uint16, n 
 func (a *avgAcc[T]) Merge(src Accumulator, to []uint32) error {
 	s := src.(*avgAcc[T])
 	for g, n := range s.n {
-		a.sum[to[g]] += s.sum[g]
-		a.n[to[g]] += n
+		if n > 0 && to[g] != NoGroup {
+			a.sum[to[g]] += s.sum[g]
+			a.n[to[g]] += n
+		}
 	}
 	return nil
 }
@@ -407,6 +411,9 @@ func (a *sumDecAcc) Add(groups []uint32, args []*vector.Vector, sel []uint16, n 
 func (a *sumDecAcc) Merge(src Accumulator, to []uint32) error {
 	s := src.(*sumDecAcc)
 	for g, x := range s.sum {
+		if s.n[g] == 0 || to[g] == NoGroup {
+			continue
+		}
 		r, ok := add128(a.sum[to[g]], x)
 		if !ok {
 			return overflow("decimal overflow in sum")
@@ -512,7 +519,7 @@ func (a *extremeAcc[T]) Add(groups []uint32, args []*vector.Vector, sel []uint16
 func (a *extremeAcc[T]) Merge(src Accumulator, to []uint32) error {
 	s := src.(*extremeAcc[T])
 	for g, x := range s.best {
-		if t := to[g]; s.seen[g] && (!a.seen[t] || a.want != 0 && a.better(x, a.best[t])) {
+		if t := to[g]; s.seen[g] && t != NoGroup && (!a.seen[t] || a.want != 0 && a.better(x, a.best[t])) {
 			a.best[t], a.seen[t] = x, true
 		}
 	}
@@ -590,7 +597,9 @@ func (a *extremeValueAcc) offer(g uint32, x vector.Value) {
 }
 func (a *extremeValueAcc) Merge(src Accumulator, to []uint32) error {
 	for g, x := range src.(*extremeValueAcc).best {
-		a.offer(to[g], x)
+		if to[g] != NoGroup {
+			a.offer(to[g], x)
+		}
 	}
 	return nil
 }

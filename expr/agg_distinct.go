@@ -158,9 +158,14 @@ func (d *distinctAcc) Merge(src Accumulator, to []uint32) error {
 	s := src.(*distinctAcc)
 	s.seal()
 	for _, part := range s.full {
-		gs := make([]uint32, len(part.groups))
+		gs, rows := make([]uint32, 0, len(part.groups)), make([]uint16, 0, len(part.groups))
 		for i, g := range part.groups {
-			gs[i] = to[g]
+			if to[g] != NoGroup {
+				gs, rows = append(gs, to[g]), append(rows, uint16(i))
+			}
+		}
+		if len(rows) == 0 {
+			continue
 		}
 		cols := part.args
 		// With DISTINCT the sort keys are arguments, as the binder has checked; any other key cannot decide.
@@ -173,7 +178,7 @@ func (d *distinctAcc) Merge(src Accumulator, to []uint32) error {
 			}
 			cols = append(cols[:len(cols):len(cols)], cols[at])
 		}
-		if err := d.Add(gs, cols, nil, len(gs)); err != nil {
+		if err := d.Add(gs, cols, rows, len(part.groups)); err != nil {
 			return err
 		}
 	}

@@ -49,10 +49,14 @@ func (o *orderedAcc) Add(groups []uint32, args []*vector.Vector, sel []uint16, n
 
 func (o *orderedAcc) Merge(src Accumulator, to []uint32) error {
 	s := src.(*orderedAcc)
+	per := int64(64 + 48*len(o.a.Inputs()))
 	for g, rs := range s.rows {
+		if to[g] == NoGroup {
+			continue
+		}
 		o.rows[to[g]] = append(o.rows[to[g]], rs...)
+		o.held += int64(len(rs)) * per
 	}
-	o.held += s.held
 	return nil
 }
 

@@ -41,11 +41,19 @@ func (a *stateAcc[S]) Add(groups []uint32, args []*vector.Vector, sel []uint16, 
 
 func (a *stateAcc[S]) Merge(src Accumulator, to []uint32) error {
 	s := src.(*stateAcc[S])
-	a.bytes += s.bytes
-	for g := range s.states[:min(len(to), len(s.states))] {
+	n := min(len(to), len(s.states))
+	merged := 0
+	for g := range s.states[:n] {
+		if to[g] == NoGroup {
+			continue
+		}
+		merged++
 		if err := a.merge(&a.states[to[g]], &s.states[g]); err != nil {
 			return err
 		}
+	}
+	if n > 0 {
+		a.bytes += int64(float64(s.bytes) * float64(merged) / float64(n))
 	}
 	return nil
 }

@@ -14,13 +14,17 @@ type Accumulator interface {
 	// Add feeds the selected rows (nil: 0..n-1). groups has the group of each selected row in turn; nil means that all are of
 	// group 0. args are the vectors of Aggregate.Inputs.
 	Add(groups []uint32, args []*vector.Vector, sel []uint16, n int) error
-	// Merge adds group g of src, an accumulator of the same aggregate, to group to[g]. src is not used again.
+	// Merge adds group g of src, an accumulator of the same aggregate, to group to[g], unless that is NoGroup. No group of src is
+	// merged twice, and src is not added to again.
 	Merge(src Accumulator, to []uint32) error
 	// Result gives the values of groups lo..hi-1 as a flat vector of the aggregate's type.
 	Result(lo, hi int) (*vector.Vector, error)
 	// Bytes is the memory held.
 	Bytes() int64
 }
+
+// NoGroup marks groups that Merge leaves out.
+const NoGroup = ^uint32(0)
 
 // aggSig is an overload of an aggregate function.
 type aggSig struct {

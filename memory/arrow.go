@@ -13,12 +13,12 @@ type arrowAllocator struct {
 }
 
 func (a *arrowAllocator) Allocate(size int) []byte {
-	a.pool.force(int64(size))
+	a.pool.Force(int64(size))
 	return a.base.Allocate(size)
 }
 
 func (a *arrowAllocator) Reallocate(size int, b []byte) []byte {
-	a.pool.force(int64(size))
+	a.pool.Force(int64(size))
 	a.pool.Release(int64(len(b)))
 	return a.base.Reallocate(size, b)
 }
@@ -26,11 +26,4 @@ func (a *arrowAllocator) Reallocate(size int, b []byte) []byte {
 func (a *arrowAllocator) Free(b []byte) {
 	a.pool.Release(int64(len(b)))
 	a.base.Free(b)
-}
-
-// force reserves without regard to limits.
-func (p *Pool) force(n int64) {
-	for q := p; q != nil; q = q.parent {
-		q.used.Add(n)
-	}
 }

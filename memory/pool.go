@@ -91,6 +91,14 @@ func (p *Pool) Reserve(n int64) error {
 	return nil
 }
 
+// Force reserves n bytes whatever the limits say. It is for small amounts that are needed to get below a limit: the buffers of an
+// operator that spills, an Arrow allocation that cannot fail.
+func (p *Pool) Force(n int64) {
+	for q := p; q != nil; q = q.parent {
+		q.used.Add(n)
+	}
+}
+
 func (p *Pool) take(n int64) error {
 	for range 4 {
 		now := p.used.Add(n)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/encryption/seal"
+	"github.com/skua-db/skua/exec/spill"
 	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/plan"
 	"github.com/skua-db/skua/scanner"
@@ -42,7 +43,8 @@ type Options struct {
 	QueryMemory int64
 	// QueryTime ends a statement after so long; 0 never.
 	QueryTime time.Duration
-	SpillDir  string
+	// Spill is where queries put what memory does not hold; nil is the system's directory for temporary files.
+	Spill *spill.Disk
 
 	// Files opens the lone files that statements name; nil, as for every server with a port, refuses them.
 	Files plan.Files

@@ -181,7 +181,7 @@ func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWr
 				User: env.User, Catalog: env.Catalog, Schema: env.Schema,
 			},
 			Pool: pool, Scanner: st.s.opt.Scanner, Profile: profile.New(st.h.ID, st.h.SQL),
-			Workers: st.s.opt.Workers, SpillDir: st.s.opt.SpillDir,
+			Workers: st.s.opt.Workers, Spill: st.s.opt.Spill,
 		}
 		if err := stream(ctx, st.prepared.Root, q, w); err != nil {
 			return err

@@ -118,6 +118,69 @@ func (k *Keys) upsert(cols []*vector.Vector, rows []uint16, ids []uint32) []uint
 	return k.fresh
 }
 
+// Grows reports whether numbering n more rows may make the table larger, which doubles it.
+func (k *Keys) Grows(n int) bool {
+	switch {
+	case k.mode == modeInt:
+		return 2*(k.ints.n+n) > len(k.ints.slots)
+	case k.mode == modePair:
+		return 2*(k.pairs.n+n) > len(k.pairs.slots)
+	}
+	return 2*(len(k.strs.ends)+n) > len(k.strs.slots)
+}
+
+// Hashes gives a hash of each row that is equal for rows which Upsert numbers equally. It depends on the types and the process only.
+func (k *Keys) Hashes(cols []*vector.Vector, rows []uint16, dst []uint64) {
+	switch {
+	case k.mode == modePair:
+		k.packPairs(cols, rows)
+		for p, x := range k.kPair {
+			dst[p] = Mix2(x[0], x[1])
+		}
+	case k.mode == modeBytes:
+		k.encode(cols, rows)
+		for p, b := range k.kByte {
+			dst[p] = Bytes(b)
+		}
+	default:
+		v := cols[0]
+		live, at := rows, []uint16(nil)
+		if v.Valid != nil || v.Type.Kind == vector.Null {
+			k.rows, k.pos = k.rows[:0], k.pos[:0]
+			for p, i := range rows {
+				if v.IsNull(int(i)) {
+					dst[p] = 0
+					continue
+				}
+				k.rows, k.pos = append(k.rows, i), append(k.pos, uint16(p))
+			}
+			live, at = k.rows, k.pos
+		}
+		if len(live) == 0 {
+			return
+		}
+		k.k64 = grow(k.k64, len(live))
+		if k.mode == modeInt {
+			Fixed(v, live, k.k64)
+			for p, x := range k.k64 {
+				k.k64[p] = Mix(x)
+			}
+		} else {
+			k.views(v, live)
+			for p, b := range k.kByte {
+				k.k64[p] = Bytes(b)
+			}
+		}
+		for p, h := range k.k64 {
+			if at != nil {
+				dst[at[p]] = h
+			} else {
+				dst[p] = h
+			}
+		}
+	}
+}
+
 const unseen = ^uint32(0)
 
 // byCodes numbers rows of dictionary columns with few combinations of codes: each combination is looked up once in the chunk.

@@ -65,6 +65,26 @@ func (s *Store) AppendStore(t *Store) {
 	}
 }
 
+// Reset empties the store and keeps its memory, but for the bytes of texts.
+func (s *Store) Reset() {
+	for _, c := range s.Cols {
+		reset(c)
+	}
+	s.N, s.text = 0, 0
+}
+
+func reset(v *vector.Vector) {
+	v.Valid, v.Bufs = nil, nil
+	v.Bools, v.I32, v.I64, v.I128 = v.Bools[:0], v.I32[:0], v.I64[:0], v.I128[:0]
+	v.F32, v.F64, v.Views = v.F32[:0], v.F64[:0], v.Views[:0]
+	if v.Offsets != nil {
+		v.Offsets = v.Offsets[:1]
+	}
+	for _, c := range v.Children {
+		reset(c)
+	}
+}
+
 // Bytes is the memory the store holds.
 func (s *Store) Bytes() int64 {
 	b := s.text

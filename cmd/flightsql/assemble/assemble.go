@@ -24,6 +24,7 @@ import (
 	"github.com/skua-db/skua/config"
 	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/encryption/seal"
+	"github.com/skua-db/skua/exec/spill"
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/scanner"
@@ -64,6 +65,8 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	s := &Stack{Pool: pool}
 	budget := cache.NewBudget(pool, c.Caches.Memory.Of(total))
 	s.close = append(s.close, budget.Close)
+	disk := spill.Open(c.Limits.Spill.Dir, c.Limits.Spill.Max.Bytes)
+	s.close = append(s.close, func() { _ = disk.Close() })
 	scan := scanner.New(scanner.Options{Budget: budget, Workers: c.QueryWorkers()})
 	catalogs, err := Catalogs(ctx, c)
 	if err != nil {
@@ -84,7 +87,7 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	opt := server.Options{
 		Catalogs: catalogs, DefaultCatalog: c.Default.Catalog, DefaultSchema: c.Default.Schema,
 		Scanner: scan, Pool: pool, Workers: c.QueryWorkers(), QueryMemory: c.Limits.Query.Memory.Of(total),
-		QueryTime: c.Limits.Query.Time, SpillDir: c.Limits.Spill.Dir,
+		QueryTime: c.Limits.Query.Time, Spill: disk,
 		Auth: auth, Sealer: sealer, TLS: transport, Version: version.String(), Log: log,
 	}
 	for _, set := range options {
