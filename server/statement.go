@@ -85,8 +85,33 @@ func (st *statement) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, c := range p.Columns {
+		if d := levels(c.Type); d > maxLevels {
+			return fault.New(fault.Unsupported, "column %q is nested %d levels deep and Arrow clients read at most %d; select a part of it, or CAST(... AS json)", c.Name, d, maxLevels)
+		}
+	}
 	st.keep(p)
 	return nil
+}
+
+// maxLevels is how deep Arrow's own readers and writers follow nested types.
+const maxLevels = 63
+
+// levels counts the nested types of t around its deepest value, as Arrow nests them: a map is a list of structs.
+func levels(t vector.Type) int {
+	deepest := 0
+	for _, f := range t.Fields {
+		deepest = max(deepest, levels(f.Type))
+	}
+	switch t.Kind {
+	case vector.Array, vector.Row:
+		return deepest + 1
+	case vector.Map:
+		return deepest + 2
+	case vector.Variant:
+		return 1
+	}
+	return 0
 }
 
 func (st *statement) keep(p *plan.Prepared) {
