@@ -91,6 +91,12 @@ func ParseMetadata(raw []byte) (table.Metadata, Extra, error) {
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, Extra{}, jsonFault(err)
 	}
+	if v, err := viewOf(raw); v != nil || err != nil {
+		if err == nil {
+			err = &ViewError{v}
+		}
+		return nil, Extra{}, err
+	}
 	if doc.FormatVersion == nil {
 		return nil, Extra{}, fault.New(fault.Corrupt, "format-version is missing")
 	}

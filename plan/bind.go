@@ -25,6 +25,7 @@ type binder struct {
 	files   map[string]*catalog.Table // lone ones by path
 	lambdas int
 	spools  int
+	views   []string // those being bound, by name
 	ctes    []*cte
 	// wanted are the texts that the WHERE of the SELECT being bound allows for a column; information_schema reads no more.
 	wanted map[string][]string

@@ -29,6 +29,10 @@ func (b *binder) tableName(t *sql.TableName, outer *scope) (rel, *scope, error) 
 		return r, sc, err
 	}
 	tab, meta, err := b.load(t.Parts)
+	var view *catalog.ViewError
+	if errors.As(err, &view) {
+		return b.view(t, view.View)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
