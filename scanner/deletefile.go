@@ -398,7 +398,14 @@ func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs fun
 		if err != nil {
 			return err
 		}
-		return sc.readParquet(ctx, o, f, cols, pool, take)
+		ps := make([]*parquet.Projection, len(cols))
+		for i, c := range cols {
+			ps[i] = c.parquet()
+		}
+		opt := parquet.Options{CheckCRC: !sc.s.opt.SkipCRC, Pool: pool, Profile: sc.r.Profile}
+		return readGroups(ctx, len(f.RowGroups), len(cols), take, func(g int) (groupReader, error) {
+			return parquet.OpenRowGroup(ctx, o, f, g, ps, nil, opt)
+		})
 	case "orc":
 		f, err := orc.ReadFooter(ctx, o, d.Path)
 		if err != nil {
@@ -408,7 +415,13 @@ func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs fun
 		if err != nil {
 			return err
 		}
-		return sc.readORC(ctx, o, f, cols, pool, take)
+		ps := make([]*orc.Projection, len(cols))
+		for i, c := range cols {
+			ps[i] = c.orc()
+		}
+		return readGroups(ctx, len(f.Stripes), len(cols), take, func(g int) (groupReader, error) {
+			return orc.OpenStripe(ctx, o, f, g, ps, nil, orc.Options{Pool: pool, Profile: sc.r.Profile})
+		})
 	case "avro":
 		f, err := avro.Open(ctx, o, "")
 		if err != nil {
@@ -440,15 +453,11 @@ func (sc *scan) readDeleteFile(ctx context.Context, d *deletes.File, withIDs fun
 	return fault.New(fault.Corrupt, "its format is %s", d.Format)
 }
 
-func (sc *scan) readParquet(ctx context.Context, o storage.Object, f *parquet.Footer, cols []*projected, pool *memory.Pool,
-	take func(n int, cols []*vector.Vector) error) error {
-	ps := make([]*parquet.Projection, len(cols))
-	for i, c := range cols {
-		ps[i] = c.parquet()
-	}
-	vs := make([]*vector.Vector, len(cols))
+// readGroups gives all rows of a file's groups, batch by batch.
+func readGroups(ctx context.Context, groups, columns int, take func(n int, cols []*vector.Vector) error, open func(g int) (groupReader, error)) error {
+	vs := make([]*vector.Vector, columns)
 	group := func(g int) error {
-		r, err := parquet.OpenRowGroup(ctx, o, f, g, ps, nil, parquet.Options{CheckCRC: !sc.s.opt.SkipCRC, Pool: pool, Profile: sc.r.Profile})
+		r, err := open(g)
 		if err != nil {
 			return err
 		}
@@ -458,7 +467,7 @@ func (sc *scan) readParquet(ctx context.Context, o storage.Object, f *parquet.Fo
 			if n == 0 {
 				return nil
 			}
-			for i := range ps {
+			for i := range vs {
 				if vs[i], err = r.Read(ctx, i); err != nil {
 					return err
 				}
@@ -468,7 +477,7 @@ func (sc *scan) readParquet(ctx context.Context, o storage.Object, f *parquet.Fo
 			}
 		}
 	}
-	for g := range f.RowGroups {
+	for g := range groups {
 		if err := group(g); err != nil {
 			return err
 		}

@@ -25,6 +25,17 @@ type fileNode struct {
 	orc  *orc.Node
 }
 
+// onceARow reports whether n is a leaf with one value a row, so that a file's statistics of it bound the rows.
+func (n *fileNode) onceARow() bool {
+	switch {
+	case n.kind != vector.Null:
+		return false
+	case n.orc != nil:
+		return !n.orc.Repeated
+	}
+	return n.pq.IsLeaf() && n.pq.MaxRep == 0
+}
+
 func parquetTree(root *parquet.Node) *fileNode {
 	r := &fileNode{id: -1, kind: vector.Row, pq: root}
 	for _, c := range root.Children {

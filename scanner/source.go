@@ -25,19 +25,26 @@ func (r *reader) openParquet(ctx context.Context) error {
 			return err
 		}
 	}
-	s := &parquetSource{r: r, ft: ft, groups: groups}
-	r.src = s
+	s := r.grouped(groups)
 	if s.o, err = f.object(ctx); err != nil {
 		return err
 	}
-	s.opt = f.options(r.pool)
+	opt := f.options(r.pool)
 	if len(r.sc.steps) > 0 {
-		s.opt.Deferred = r.deferred()
+		opt.Deferred = r.deferred()
 	}
-	for _, c := range r.columns {
-		s.columns = append(s.columns, c.parquet())
+	columns := make([]*parquet.Projection, len(r.columns))
+	for i, c := range r.columns {
+		columns[i] = c.parquet()
 	}
-	s.vectors = make([]*vector.Vector, len(s.columns))
+	s.narrow = func(ctx context.Context, g int) ([]parquet.RowRange, error) { return f.pageRanges(ctx, s.o, ft, g) }
+	s.open = func(ctx context.Context, g int, ranges []parquet.RowRange) (groupReader, error) {
+		opt := opt
+		if f.sc.lookup && rowsIn(ranges, ft.RowGroups[g].NumRows) <= mostCachedRows {
+			opt.PageCache = filePages{f.sc.s.caches.pages, f.sc.key(f.open, f.size)}
+		}
+		return parquet.OpenRowGroup(ctx, s.o, ft.Footer, g, columns, ranges, opt)
+	}
 	return nil
 }
 
@@ -65,19 +72,32 @@ func (r *reader) deferred() []bool {
 	return out
 }
 
-// parquetSource reads row groups one after the other.
-type parquetSource struct {
-	r       *reader
-	ft      *footer
-	o       storage.Object
-	groups  []int
-	opt     parquet.Options
-	columns []*parquet.Projection
-	vectors []*vector.Vector // of the current batch, nil where not read
-	group   *parquet.RowGroupReader
+// groupReader reads the wanted columns of one group of rows, batch by batch.
+type groupReader interface {
+	NextBatch(limit int) (n int, first int64)
+	// Read decodes a column of the current batch; valid until the next one.
+	Read(ctx context.Context, col int) (*vector.Vector, error)
+	Close()
 }
 
-func (s *parquetSource) next(ctx context.Context) (int, int64, error) {
+// groupedSource reads the groups of a Parquet or ORC file one after the other.
+type groupedSource struct {
+	o       storage.Object
+	groups  []int
+	narrow  func(ctx context.Context, g int) ([]parquet.RowRange, error) // the rows of a group that may match; nil for all
+	open    func(ctx context.Context, g int, ranges []parquet.RowRange) (groupReader, error)
+	group   groupReader
+	vectors []*vector.Vector // of the current batch, nil where not read
+}
+
+// grouped makes r's source, whose object, narrow and open are to be set.
+func (r *reader) grouped(groups []int) *groupedSource {
+	s := &groupedSource{groups: groups, vectors: make([]*vector.Vector, len(r.columns))}
+	r.src = s
+	return s
+}
+
+func (s *groupedSource) next(ctx context.Context) (int, int64, error) {
 	clear(s.vectors)
 	for {
 		if s.group == nil {
@@ -89,20 +109,18 @@ func (s *parquetSource) next(ctx context.Context) (int, int64, error) {
 			}
 			g := s.groups[0]
 			s.groups = s.groups[1:]
-			ranges, err := s.r.f.pageRanges(ctx, s.o, s.ft, g)
+			ranges, err := s.narrow(ctx, g)
 			if err != nil {
 				return 0, 0, err
 			}
 			if ranges != nil && len(ranges) == 0 {
 				continue
 			}
-			opt := s.opt
-			if f := s.r.f; f.sc.lookup && rowsIn(ranges, s.ft.RowGroups[g].NumRows) <= mostCachedRows {
-				opt.PageCache = filePages{f.sc.s.caches.pages, f.sc.key(f.open, f.size)}
-			}
-			if s.group, err = parquet.OpenRowGroup(ctx, s.o, s.ft.Footer, g, s.columns, ranges, opt); err != nil {
+			group, err := s.open(ctx, g, ranges)
+			if err != nil {
 				return 0, 0, err
 			}
+			s.group = group
 		}
 		if n, first := s.group.NextBatch(vector.Size); n > 0 {
 			return n, first, ctx.Err()
@@ -126,7 +144,7 @@ func rowsIn(ranges []parquet.RowRange, all int64) int64 {
 	return n
 }
 
-func (s *parquetSource) read(ctx context.Context, col int) (*vector.Vector, error) {
+func (s *groupedSource) read(ctx context.Context, col int) (*vector.Vector, error) {
 	if v := s.vectors[col]; v != nil {
 		return v, nil
 	}
@@ -135,7 +153,7 @@ func (s *parquetSource) read(ctx context.Context, col int) (*vector.Vector, erro
 	return v, err
 }
 
-func (s *parquetSource) close() {
+func (s *groupedSource) close() {
 	if s.group != nil {
 		s.group.Close()
 		s.group = nil
