@@ -238,9 +238,12 @@ func resolve(t *catalog.Table, v catalog.Version, kind string) (catalog.Snapshot
 
 // metadata columns by the names of the spec and of Trino (spec: Reserved Field IDs).
 var metadataColumns = map[string]iceberg.NestedField{
-	"_file":                         {ID: 2147483646, Name: "_file", Type: iceberg.PrimitiveTypes.String, Required: true},
-	"$path":                         {ID: 2147483646, Name: "$path", Type: iceberg.PrimitiveTypes.String, Required: true},
-	"_pos":                          {ID: 2147483645, Name: "_pos", Type: iceberg.PrimitiveTypes.Int64, Required: true},
+	"_file": {ID: 2147483646, Name: "_file", Type: iceberg.PrimitiveTypes.String, Required: true},
+	"$path": {ID: 2147483646, Name: "$path", Type: iceberg.PrimitiveTypes.String, Required: true},
+	"_pos":  {ID: 2147483645, Name: "_pos", Type: iceberg.PrimitiveTypes.Int64, Required: true},
+	// Naming _deleted asks for the deleted rows too, marked by it.
+	"_deleted":                      {ID: 2147483644, Name: "_deleted", Type: iceberg.PrimitiveTypes.Bool, Required: true},
+	"_partition":                    {ID: 2147483642, Name: "_partition", Type: iceberg.UnknownType{}},
 	"_spec_id":                      {ID: 2147483643, Name: "_spec_id", Type: iceberg.PrimitiveTypes.Int32, Required: true},
 	"_row_id":                       {ID: 2147483540, Name: "_row_id", Type: iceberg.PrimitiveTypes.Int64},
 	"_last_updated_sequence_number": {ID: 2147483539, Name: "_last_updated_sequence_number", Type: iceberg.PrimitiveTypes.Int64},
@@ -265,6 +268,11 @@ func (b *binder) metadataColumn(s *scope, qual []sql.Ident, name sql.Ident) (*sc
 		return nil, b.errorf(name.Pos, fault.Invalid, "AMBIGUOUS_NAME", "column %q is ambiguous: several tables have it", name.Name)
 	}
 	scan := found[0].scan
+	if f.Name == "_partition" {
+		if t := catalog.PartitionType(scan.table.Metadata); t != nil {
+			f.Type = t
+		}
+	}
 	i := slices.IndexFunc(scan.fields, func(g iceberg.NestedField) bool { return g.ID == f.ID })
 	if i < 0 {
 		t, err := catalog.TypeOf(f.Type)

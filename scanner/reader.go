@@ -254,8 +254,13 @@ func (r *reader) batch(ctx context.Context, n int, first int64) (*vector.Chunk, 
 			}
 		}
 	}
+	if r.mark { // conjuncts may ask for the marks
+		if sel, err = r.dropKeys(ctx, sel); err != nil {
+			return nil, err
+		}
+	}
 	for _, safe := range [2]bool{true, false} {
-		if !safe {
+		if !safe && !r.mark {
 			if sel, err = r.dropKeys(ctx, sel); err != nil || sel != nil && len(sel) == 0 {
 				return nil, err
 			}

@@ -46,8 +46,8 @@ var sections = []section{
 		{"A delete file that cannot be read", refused, "Never rows", []string{"jhostile/del_pos_parquet_missing", "scanner.TestFaultyStore"}},
 		{"A delete that names a live file by another scheme or host", refused, "The error names the mapping that reconciles them", []string{"deletes.TestPositions"}},
 		{"Row lineage: _row_id and _last_updated_sequence_number", yes, "", []string{"jdv/lineage", "spark_v3/lineage_up", "scanner/manifest.TestFirstRowIDs"}},
-		{"Metadata columns _file, _pos, _spec_id", yes, "", []string{"scanner.TestMetadataColumns"}},
-		{"Metadata columns _partition and _deleted", partly, "The scanner gives them; SQL has no names for them yet", []string{"scanner.TestMetadataColumns", "scanner.TestDeletesOfAllKinds"}},
+		{"Metadata columns _file, _pos, _spec_id, _partition", yes, "", []string{"scanner.TestMetadataColumns", "cmd/flightsql/query.TestPartitionColumn"}},
+		{"Metadata column _deleted", yes, "Naming it shows the deleted rows too", []string{"cmd/flightsql/query.TestDeletedRowsOnRequest", "cmd/flightsql/query.TestEqualityDeletesAreMarkedBeforeFilters"}},
 	}},
 	{"Data files", "", []feature{
 		{"Parquet: every encoding and codec, page versions 1 and 2", yes, "", []string{"jparquet/bss_all", "jparquet/codec_lz4_raw_v1", "spark_parquet/page_v2", "scanner/parquet.TestEncodings", "scanner/parquet.TestCodecs"}},
