@@ -56,6 +56,11 @@ func (l *aggLocal) makeRoom(n int) error {
 	l.floor = l.bytes() + extra
 	l.mem.lenient = l.depth > 0 && l.floor < smallPart
 	err := l.mem.set(l.floor)
+	if err == nil && l.depth == 0 && l.mem.a.pool.Limit() > 0 && l.mem.a.pool.Used() > l.mem.a.pool.Limit()/8*5 && l.floor > smallPart {
+		// Partitions will need room beside the first tables.
+		l.frozen, l.floor, l.froze = true, 0, l.bytes()
+		return l.mem.set(l.bytes())
+	}
 	if refused(err) {
 		l.frozen, l.floor, l.froze = true, 0, l.bytes()
 		return nil

@@ -241,7 +241,15 @@ func (a *account) force(n int64) {
 	}
 	a.mu.Lock()
 	a.held += n
+	held := a.held
 	a.mu.Unlock()
+	a.peak(held)
+}
+
+// peak keeps the profile's greatest number.
+func (a *account) peak(held int64) {
+	for p := a.op.PeakBytes.Load(); held > p && !a.op.PeakBytes.CompareAndSwap(p, held); p = a.op.PeakBytes.Load() {
+	}
 }
 
 // refused reports whether err says that memory is full, which spilling can help.
@@ -264,8 +272,7 @@ func (a *account) add(n int64) error {
 	a.held += n
 	held := a.held
 	a.mu.Unlock()
-	for p := a.op.PeakBytes.Load(); held > p && !a.op.PeakBytes.CompareAndSwap(p, held); p = a.op.PeakBytes.Load() {
-	}
+	a.peak(held)
 	return nil
 }
 
@@ -291,7 +298,7 @@ const reserveStep = 256 << 10
 
 // set tells that the part now has n bytes.
 func (s *share) set(n int64) error {
-	if n <= s.held && s.held-n < 4*reserveStep {
+	if n > 0 && n <= s.held && s.held-n < 4*reserveStep {
 		return nil
 	}
 	want := int64(0)

@@ -276,7 +276,7 @@ func runPlan(t *testing.T, n plan.Node, workers int, tables ...*table) ([]row, e
 // resident reports whether a plan has an operator that must keep all it collects in memory.
 func resident(n plan.Node) bool {
 	switch x := n.(type) {
-	case *plan.SetOp, *plan.Window:
+	case *plan.Window:
 		return true
 	case *plan.Join:
 		if len(x.LeftKeys) == 0 {
@@ -725,12 +725,12 @@ func TestCancelAndMemory(t *testing.T) {
 	require.Zero(t, pool.Used())
 
 	small := memory.NewPool("query", 300<<10)
-	set := &plan.SetOp{All: true, Left: scanOf(0, tab), Right: scanOf(0, tab), Cols: cols(mixed)}
+	set := &plan.Join{Left: scanOf(0, tab), Right: scanOf(0, tab), Cols: cols(append(append([]vector.Type(nil), mixed...), mixed...))}
 	res, err = Run(context.Background(), set, &Query{Pool: small, Scanner: &fakeScanner{tables: []*table{tab}}, Workers: 2})
 	require.NoError(t, err)
 	_, err = res.Next(context.Background())
 	require.ErrorIs(t, err, fault.Exhausted)
-	require.ErrorContains(t, err, "operator SetOp wanted")
+	require.ErrorContains(t, err, "operator Join wanted")
 	require.ErrorContains(t, err, "raise limits.query.memory")
 	require.NoError(t, res.Close())
 	require.Zero(t, small.Used())

@@ -62,8 +62,11 @@ func largePlans() (map[string]plan.Node, []*table) {
 		"top": &plan.Sort{Input: scanOf(0, a), Keys: []expr.SortKey{{Expr: col(1, tStr)}, {Expr: col(0, tBig)}}, Limit: 60_000, Offset: 1000},
 		"window": sum(&plan.Window{Input: scanOf(0, a), PartitionBy: []expr.Expr{col(0, tBig)}, OrderBy: []expr.SortKey{{Expr: col(2, tInt)}},
 			Functions: []*expr.WindowCall{must(expr.NewWindowCall("rank", nil, expr.Frame{}, false))}, Cols: cols([]vector.Type{tBig, tStr, tInt, tBig})}),
-		"spool": sum(&plan.Union{Nodes: []plan.Node{sp, sp}, Cols: cols(big)}),
-		"inner": join(plan.Inner), "left": join(plan.Left), "right": join(plan.Right), "full": join(plan.Full), "semi": join(plan.Semi), "anti": join(plan.Anti),
+		"count distinct": &plan.Aggregate{Input: scanOf(0, a), Aggs: []*expr.Aggregate{must(expr.NewAggregate("count", []expr.Expr{col(0, tBig)}, true, nil, nil))}, Cols: cols([]vector.Type{tBig})},
+		"intersect":      sum(&plan.SetOp{All: true, Left: scanOf(0, a), Right: scanOf(0, a), Cols: cols(big)}),
+		"except":         sum(&plan.SetOp{Except: true, Left: scanOf(0, a), Right: scanOf(1, b), Cols: cols(big)}),
+		"spool":          sum(&plan.Union{Nodes: []plan.Node{sp, sp}, Cols: cols(big)}),
+		"inner":          join(plan.Inner), "left": join(plan.Left), "right": join(plan.Right), "full": join(plan.Full), "semi": join(plan.Semi), "anti": join(plan.Anti),
 	}, []*table{a, b}
 }
 
@@ -125,10 +128,10 @@ func TestFullDisk(t *testing.T) {
 			left, _ := os.ReadDir(dir)
 			require.Empty(t, left)
 		}
-		disk := spill.Open(t.TempDir(), 1<<20)
+		disk := spill.Open(t.TempDir(), 100<<10)
 		_, err := runWith(t, n, 2, memory.NewPool("query", 4<<20), disk, tables...)
 		require.ErrorIs(t, err, fault.Exhausted, name)
-		require.ErrorContains(t, err, "limits.spill.max is 1048576")
+		require.ErrorContains(t, err, "limits.spill.max is 102400")
 		require.NoError(t, disk.Close())
 	}
 }

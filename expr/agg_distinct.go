@@ -3,6 +3,7 @@ package expr
 import (
 	"hash/maphash"
 	"math/bits"
+	"sync"
 
 	"github.com/skua-db/skua/vector"
 )
@@ -20,6 +21,7 @@ type distinctAcc struct {
 	last distinctPart
 	make []*vector.Builder // of last
 	held int64
+	mu   sync.Mutex
 
 	key  []byte
 	live []uint16
@@ -156,7 +158,9 @@ func rowSize(v *vector.Vector, i int) int64 {
 func (d *distinctAcc) Merge(src Accumulator, to []uint32) error {
 	// Arguments seen on both sides must count once: src's lists are fed again, its states are not used.
 	s := src.(*distinctAcc)
+	s.mu.Lock() // several may merge different groups of s at once
 	s.seal()
+	s.mu.Unlock()
 	for _, part := range s.full {
 		gs, rows := make([]uint32, 0, len(part.groups)), make([]uint16, 0, len(part.groups))
 		for i, g := range part.groups {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/skua-db/skua/fault"
@@ -15,7 +16,7 @@ type Accumulator interface {
 	// group 0. args are the vectors of Aggregate.Inputs.
 	Add(groups []uint32, args []*vector.Vector, sel []uint16, n int) error
 	// Merge adds group g of src, an accumulator of the same aggregate, to group to[g], unless that is NoGroup. No group of src is
-	// merged twice, and src is not added to again.
+	// merged twice, and src is not added to again. Several may merge different groups of src at once.
 	Merge(src Accumulator, to []uint32) error
 	// Result gives the values of groups lo..hi-1 as a flat vector of the aggregate's type.
 	Result(lo, hi int) (*vector.Vector, error)
@@ -29,6 +30,8 @@ const NoGroup = ^uint32(0)
 // aggSig is an overload of an aggregate function.
 type aggSig struct {
 	params []pattern
+	// lambdas are the parameters after params that take a lambda.
+	lambdas []pattern
 	ret    pattern
 	result func(args []vector.Type) (vector.Type, error)
 	check  func(args []Expr) error
@@ -52,6 +55,9 @@ func defAgg(names, sig, doc string, mk func(a *Aggregate, ctx *Context) (Accumul
 		}
 		s := &aggSig{make: mk}
 		s.params, _, s.ret = parseSignature(sig)
+		if k := slices.IndexFunc(s.params, func(p pattern) bool { return p.name == "function" }); k >= 0 {
+			s.params, s.lambdas = s.params[:k:k], s.params[k:]
+		}
 		for _, o := range opts {
 			o(s)
 		}
@@ -105,7 +111,7 @@ func NewAggregate(name string, args []Expr, distinct bool, filter Expr, orderBy 
 			got = append(got, a.Type().String())
 		}
 		for _, s := range f.sigs {
-			takes = append(takes, f.Name+"("+patternList(s.params, false)+")")
+			takes = append(takes, f.Name+"("+patternList(slices.Concat(s.params, s.lambdas), false)+")")
 		}
 		return nil, mismatch("%s does not take (%s); it takes %s", f.Name, strings.Join(got, ", "), strings.Join(takes, " or "))
 	}

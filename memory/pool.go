@@ -95,7 +95,13 @@ func (p *Pool) Reserve(n int64) error {
 // operator that spills, an Arrow allocation that cannot fail.
 func (p *Pool) Force(n int64) {
 	for q := p; q != nil; q = q.parent {
-		q.used.Add(n)
+		q.note(q.used.Add(n))
+	}
+}
+
+// note keeps the greatest number of bytes in use.
+func (p *Pool) note(now int64) {
+	for peak := p.peak.Load(); now > peak && !p.peak.CompareAndSwap(peak, now); peak = p.peak.Load() {
 	}
 }
 
@@ -103,12 +109,8 @@ func (p *Pool) take(n int64) error {
 	for range 4 {
 		now := p.used.Add(n)
 		if p.limit == 0 || now <= p.limit {
-			for {
-				peak := p.peak.Load()
-				if now <= peak || p.peak.CompareAndSwap(peak, now) {
-					return nil
-				}
-			}
+			p.note(now)
+			return nil
 		}
 		p.used.Add(-n)
 		if !p.revoke(now - p.limit) {
