@@ -16,6 +16,7 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,18 +61,6 @@ func TestKeyMetadataVectors(t *testing.T) {
 	require.ErrorContains(t, err, "3 bytes")
 }
 
-// memory is an object in memory.
-type memory []byte
-
-func (m memory) Size() int64  { return int64(len(m)) }
-func (m memory) Close() error { return nil }
-func (m memory) ReadRanges(_ context.Context, ranges []storage.Range, dst [][]byte) error {
-	for i, r := range ranges {
-		copy(dst[i], m[r.Offset:r.End()])
-	}
-	return nil
-}
-
 // sealStream makes an AGS1 stream with fixed nonces: the number of the block, twelve times.
 func sealStream(t testing.TB, plain []byte) []byte {
 	t.Helper()
@@ -100,7 +89,7 @@ func pattern(n int) []byte {
 }
 
 func openTest(sealed []byte, trusted int64) (storage.Object, error) {
-	return OpenStream(context.Background(), memory(sealed), KeyMetadata{testKey, testAAD, -1}, trusted)
+	return OpenStream(context.Background(), storagetest.Bytes(sealed), KeyMetadata{testKey, testAAD, -1}, trusted)
 }
 
 func TestStreamVectors(t *testing.T) {
@@ -140,7 +129,7 @@ func TestStreamsFailClosed(t *testing.T) {
 	sealed := sealStream(t, pattern(2_100_000))
 	size := int64(len(sealed))
 	whole := func(b []byte, trusted int64, m KeyMetadata) error {
-		o, err := OpenStream(context.Background(), memory(b), m, trusted)
+		o, err := OpenStream(context.Background(), storagetest.Bytes(b), m, trusted)
 		if err != nil {
 			return err
 		}

@@ -8,24 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/storage/storagetest"
 )
 
-// blob is a file in memory.
-type blob []byte
-
-func (b blob) Size() int64  { return int64(len(b)) }
-func (b blob) Close() error { return nil }
-
-func (b blob) ReadRanges(_ context.Context, ranges []storage.Range, dst [][]byte) error {
-	for i, r := range ranges {
-		copy(dst[i], b[r.Offset:r.End()])
-	}
-	return nil
-}
-
 // puffin makes a file whose footer says that the vector at byte 4 is for path.
-func puffin(path string, flags uint32) blob {
+func puffin(path string, flags uint32) storagetest.Bytes {
 	footer := fmt.Sprintf(`{"blobs":[{"type":"deletion-vector-v1","fields":[],"snapshot-id":-1,"sequence-number":-1,"offset":4,"length":10,"properties":{"referenced-data-file":%q,"cardinality":"1"}},
  {"type":"something-else","offset":99,"properties":{"referenced-data-file":"/no"}}]}`, path)
 	b := append([]byte("PFA1"), make([]byte, 10)...)
@@ -41,7 +28,7 @@ func TestPuffinReferences(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[int64]string{4: "/t/a"}, refs)
 	whole := puffin("/t/a", 0)
-	for _, b := range []blob{nil, whole[:20], whole[:len(whole)-1], puffin("/t/a", 1), make(blob, 500)} {
+	for _, b := range []storagetest.Bytes{nil, whole[:20], whole[:len(whole)-1], puffin("/t/a", 1), make(storagetest.Bytes, 500)} {
 		refs, err := puffinReferences(ctx, b)
 		require.NoError(t, err, "a vector without a footer is found by its offset")
 		require.Empty(t, refs)
@@ -51,7 +38,7 @@ func TestPuffinReferences(t *testing.T) {
 func FuzzPuffinReferences(f *testing.F) {
 	f.Add([]byte(puffin("/t/a", 0)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, err := puffinReferences(context.Background(), blob(b))
+		_, err := puffinReferences(context.Background(), storagetest.Bytes(b))
 		require.NoError(t, err)
 	})
 }

@@ -16,27 +16,11 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
-	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/storage/storagetest"
 	"github.com/skua-db/skua/vector"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// object is a file in memory.
-type object []byte
-
-func (o object) Size() int64  { return int64(len(o)) }
-func (o object) Close() error { return nil }
-
-func (o object) ReadRanges(_ context.Context, ranges []storage.Range, dst [][]byte) error {
-	for i, r := range ranges {
-		if r.End() > int64(len(o)) {
-			return fault.New(fault.Corrupt, "too short")
-		}
-		copy(dst[i], o[r.Offset:])
-	}
-	return nil
-}
 
 const testSchema = `{"type":"record","name":"r","fields":[
  {"name":"b","type":"boolean","field-id":1},
@@ -158,7 +142,7 @@ func big128(x int64) decimalPair {
 	return decimalPair{raw, v}
 }
 
-func write(t testing.TB, schema string, rows []map[string]any, opts ...ocf.WriterOpt) object {
+func write(t testing.TB, schema string, rows []map[string]any, opts ...ocf.WriterOpt) storagetest.Bytes {
 	s, err := tavro.Parse(schema)
 	require.NoError(t, err)
 	var buf bytes.Buffer
@@ -180,7 +164,7 @@ func testProjection(f *File) []*Projection {
 	return cols
 }
 
-func readAll(t testing.TB, o object, batch int) [][]vector.Value {
+func readAll(t testing.TB, o storagetest.Bytes, batch int) [][]vector.Value {
 	pool := memory.NewPool("q", 0)
 	defer func() { require.Zero(t, pool.Used()) }()
 	f, err := Open(context.Background(), o, "file")
@@ -233,7 +217,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // small is a file with one block of three rows.
-func small(t testing.TB) object {
+func small(t testing.TB) storagetest.Bytes {
 	r := rand.New(rand.NewSource(7))
 	var rows []map[string]any
 	for i := range 3 {
@@ -244,7 +228,7 @@ func small(t testing.TB) object {
 }
 
 // drain reads a file to its end or first error.
-func drain(o object) error {
+func drain(o storagetest.Bytes) error {
 	f, err := Open(context.Background(), o, "a-file")
 	if err != nil {
 		return err
@@ -283,20 +267,20 @@ func TestHostileFiles(t *testing.T) {
 	require.NoError(t, err)
 	head := o[:f.start]
 	sync := f.sync[:]
-	block := func(count, size int64, data []byte, mark []byte) object {
+	block := func(count, size int64, data []byte, mark []byte) storagetest.Bytes {
 		b := bytes.Clone(head)
 		b = binary.AppendVarint(b, count)
 		b = binary.AppendVarint(b, size)
 		return append(append(b, data...), mark...)
 	}
-	for name, o := range map[string]object{
+	for name, o := range map[string]storagetest.Bytes{
 		"negative count": block(-3, 0, nil, sync),
 		"negative size":  block(3, -1, nil, sync),
 		"huge count":     block(1<<50, 10, make([]byte, 10), sync),
 		"huge size":      block(1, 1<<50, make([]byte, 10), sync),
 		"sync":           block(0, 0, nil, make([]byte, 16)),
 		"left over":      block(0, 3, make([]byte, 3), sync),
-		"magic":          object("Obj\x02aaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+		"magic":          storagetest.Bytes("Obj\x02aaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
 		"empty":          nil,
 	} {
 		require.ErrorIs(t, drain(o), fault.Corrupt, name)

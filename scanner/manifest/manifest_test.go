@@ -16,6 +16,7 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/storage/storagetest"
 	"github.com/skua-db/skua/vector"
 )
 
@@ -190,25 +191,12 @@ func TestLengthMustAgree(t *testing.T) {
 	require.ErrorIs(t, err, fault.Corrupt)
 }
 
-// blob is a file in memory.
-type blob []byte
-
-func (b blob) Size() int64  { return int64(len(b)) }
-func (b blob) Close() error { return nil }
-
-func (b blob) ReadRanges(_ context.Context, ranges []storage.Range, dst [][]byte) error {
-	for i, r := range ranges {
-		copy(dst[i], b[r.Offset:r.End()])
-	}
-	return nil
-}
-
 func FuzzDecode(f *testing.F) {
 	for v := 1; v <= 3; v++ {
 		f.Add(writeManifest(f, v, 3))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decode(context.Background(), blob(b), "m", nil)
+		m, err := decode(context.Background(), storagetest.Bytes(b), "m", nil)
 		if err != nil {
 			return
 		}
@@ -231,7 +219,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(raw)))
 	for b.Loop() {
-		if _, err := decode(context.Background(), blob(raw), "m", nil); err != nil {
+		if _, err := decode(context.Background(), storagetest.Bytes(raw), "m", nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -279,6 +267,6 @@ func FuzzList(f *testing.F) {
 	require.NoError(f, iceberg.WriteManifestList(2, &buf, 77, nil, &seq, 0, []iceberg.ManifestFile{m, m}))
 	f.Add(buf.Bytes())
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		_, _ = decodeList(context.Background(), blob(b))
+		_, _ = decodeList(context.Background(), storagetest.Bytes(b))
 	})
 }

@@ -46,7 +46,7 @@ func naturalNode(n *Node) *Projection {
 // readHostile reads at most a few batches of each stripe of a file that may be anything.
 func readHostile(t testing.TB, b []byte) {
 	ctx := context.Background()
-	o := &object{b: b}
+	o := &object{Bytes: b}
 	f, err := ReadFooter(ctx, o, "fuzz")
 	if err != nil {
 		requireKind(t, err)
@@ -253,7 +253,7 @@ func TestRefusals(t *testing.T) {
 		{"rows overflow", "rows", tail(stripe(0, 0, 0, 0, 1<<63), nil, ps(len(stripe(0, 0, 0, 0, 1<<63))))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ReadFooter(context.Background(), &object{b: c.b}, "bad.orc")
+			_, err := ReadFooter(context.Background(), &object{Bytes: c.b}, "bad.orc")
 			require.ErrorContains(t, err, c.says)
 			require.ErrorContains(t, err, "bad.orc")
 			requireKind(t, err)

@@ -15,7 +15,7 @@ import (
 
 // plain is an uncompressed stream of bytes in memory.
 func plain(b []byte) *stream {
-	return &stream{kind: streamData, acc: &account{}, in: &input{ctx: context.Background(), obj: &object{b: b}, opt: &Options{}}, length: int64(len(b)), window: 7}
+	return &stream{kind: streamData, acc: &account{}, in: &input{ctx: context.Background(), obj: &object{Bytes: b}, opt: &Options{}}, length: int64(len(b)), window: 7}
 }
 
 func unhex(t testing.TB, s string) []byte {

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/skua-db/skua/fault"
-	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/storage/storagetest"
 	"github.com/skua-db/skua/vector"
 )
 
@@ -23,26 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // object is a file in memory that counts what is read of it.
-type object struct {
-	b    []byte
-	read int64
-}
-
-func (o *object) Size() int64  { return int64(len(o.b)) }
-func (o *object) Close() error { return nil }
-func (o *object) ReadRanges(ctx context.Context, rs []storage.Range, dst [][]byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for i, r := range rs {
-		if r.Offset < 0 || r.Length < 0 || r.End() > int64(len(o.b)) || int64(len(dst[i])) != r.Length {
-			return fault.New(fault.Corrupt, "range [%d, +%d) of %d bytes", r.Offset, r.Length, len(o.b))
-		}
-		o.read += r.Length
-		copy(dst[i], o.b[r.Offset:r.End()])
-	}
-	return nil
-}
+type object = storagetest.Counted
 
 // wtype is a column to write.
 type wtype struct {
@@ -206,7 +187,7 @@ func requireKind(t testing.TB, err error) {
 
 func open(t testing.TB, b []byte) (*object, *Footer) {
 	t.Helper()
-	o := &object{b: b}
+	o := &object{Bytes: b}
 	f, err := ReadFooter(context.Background(), o, "test.orc")
 	require.NoError(t, err)
 	return o, f

@@ -156,7 +156,7 @@ func TestStructs(t *testing.T) {
 // TestDefaultsUnderNullStructs looks at the child vector itself: consumers may take a field out of a struct without the struct.
 func TestDefaultsUnderNullStructs(t *testing.T) {
 	ctx := t.Context()
-	o := &object{b: structFile().bytes()}
+	o := &object{Bytes: structFile().bytes()}
 	f, err := ReadFooter(ctx, o, "t")
 	require.NoError(t, err)
 	p := &Projection{Node: f.Root.Children[0], Type: vector.RowOf(vector.Field{Name: "y", Type: vector.Of(vector.Integer)}), Children: []*Projection{{Type: vector.Of(vector.Integer), Default: int32(5)}}}
@@ -204,7 +204,7 @@ func TestColumnsOfOneListMustAgree(t *testing.T) {
 			values.rows = 2
 		}
 		f := &madeFile{fields: fields, rows: 3, cols: []madeColumn{{values: 4, pages: []madePage{keys}}, {values: int64(values.values), pages: []madePage{values}}}}
-		_, err := readFile(&object{b: f.bytes()}, readOptions{})
+		_, err := readFile(&object{Bytes: f.bytes()}, readOptions{})
 		require.ErrorIs(t, err, fault.Corrupt, name)
 	}
 }

@@ -29,7 +29,7 @@ func benchFile(b *testing.B, t arrow.DataType, nullable bool, n int, fill func(a
 // scan reads all batches of a file of n rows, over and over.
 func scan(b *testing.B, file []byte, n int) {
 	ctx := context.Background()
-	o := &object{b: file}
+	o := &object{Bytes: file}
 	f, err := ReadFooter(ctx, o, "bench")
 	require.NoError(b, err)
 	p := []*Projection{natural(f.Root.Children[0], false)}
@@ -115,7 +115,7 @@ func BenchmarkFooter(b *testing.B) {
 	file := writeArrow(b, rec, aparquet.WithMaxRowGroupLength(100))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ReadFooter(context.Background(), &object{b: file}, "bench"); err != nil {
+		if _, err := ReadFooter(context.Background(), &object{Bytes: file}, "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func BenchmarkLookup(b *testing.B) {
 	ctx := context.Background()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "t", Type: arrow.BinaryTypes.String}, {Name: "d", Type: arrow.BinaryTypes.String}}, nil)
 	rec := randomRecord(rand.New(rand.NewPCG(3, 3)), schema, 100_000, 0, 500)
-	o := &object{b: writeArrow(b, rec, aparquet.WithDictionaryFor("k", false), aparquet.WithDictionaryFor("t", false), aparquet.WithDataPageSize(64<<10), aparquet.WithBatchSize(500),
+	o := &object{Bytes: writeArrow(b, rec, aparquet.WithDictionaryFor("k", false), aparquet.WithDictionaryFor("t", false), aparquet.WithDataPageSize(64<<10), aparquet.WithBatchSize(500),
 		aparquet.WithCompression(compress.Codecs.Zstd), aparquet.WithPageIndexEnabled(true))}
 	f, err := ReadFooter(ctx, o, "bench")
 	require.NoError(b, err)

@@ -28,7 +28,7 @@ func statsOf(e madeField, orders bool, stats func(w *thriftWriter)) *madeFile {
 
 func footerOf(t testing.TB, f *madeFile) *Footer {
 	t.Helper()
-	foot, err := ReadFooter(context.Background(), &object{b: f.bytes()}, "t")
+	foot, err := ReadFooter(context.Background(), &object{Bytes: f.bytes()}, "t")
 	require.NoError(t, err)
 	return foot
 }
@@ -102,7 +102,7 @@ func TestStatisticsHoldForEveryValue(t *testing.T) {
 		rec := randomRecord(r, schema, 2500, float64(seed)*0.2, distinct)
 		b := writeArrow(t, rec, append(alwaysDictionary(t, schema), aparquet.WithPageIndexEnabled(true), aparquet.WithBloomFilterEnabled(true), aparquet.WithDataPageSize(1000), aparquet.WithBatchSize(50),
 			aparquet.WithMaxBloomFilterBytes(1<<15))...)
-		o := &object{b: b}
+		o := &object{Bytes: b}
 		f, err := ReadFooter(ctx, o, "t")
 		require.NoError(t, err)
 		bloomsOut, dictsOut := 0, 0
@@ -214,14 +214,14 @@ func TestPageIndexThatContradictsItself(t *testing.T) {
 	ctx := context.Background()
 	rec := randomRecord(rand.New(rand.NewPCG(1, 5)), arrow.NewSchema([]arrow.Field{{Name: "c", Type: arrow.PrimitiveTypes.Int64}}, nil), 2500, 0, 1000)
 	b := writeArrow(t, rec, aparquet.WithPageIndexEnabled(true), aparquet.WithDataPageSize(1000), aparquet.WithBatchSize(50), aparquet.WithDictionaryDefault(false))
-	f, err := ReadFooter(ctx, &object{b: b}, "t")
+	f, err := ReadFooter(ctx, &object{Bytes: b}, "t")
 	require.NoError(t, err)
 	at := f.RowGroups[0].Columns[0].OffsetIndex
 	spoiled := append([]byte(nil), b...)
 	for i := at.Offset + at.Length/2; i < at.End()-8; i++ {
 		spoiled[i] = 0
 	}
-	_, err = PageIndex(ctx, &object{b: spoiled}, f, 0, 0, vector.Of(vector.BigInt))
+	_, err = PageIndex(ctx, &object{Bytes: spoiled}, f, 0, 0, vector.Of(vector.BigInt))
 	require.ErrorIs(t, err, fault.Corrupt)
 	require.ErrorContains(t, err, "column c")
 }

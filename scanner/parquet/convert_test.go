@@ -121,7 +121,7 @@ func TestConversions(t *testing.T) {
 					require.Equal(t, [][]vector.Value{{c.value}}, newRead(t, f.bytes(), readOptions{project: p}), name)
 					continue
 				}
-				_, err := readFile(&object{b: f.bytes()}, readOptions{project: p})
+				_, err := readFile(&object{Bytes: f.bytes()}, readOptions{project: p})
 				require.ErrorIs(t, err, fault.Corrupt, name)
 				require.ErrorContains(t, err, "column c")
 			}

@@ -17,7 +17,7 @@ import (
 // readHostile reads at most a few batches of each row group of a file that may be anything.
 func readHostile(t *testing.T, b []byte) {
 	ctx := context.Background()
-	o := &object{b: b}
+	o := &object{Bytes: b}
 	f, err := ReadFooter(ctx, o, "fuzz")
 	if err != nil {
 		requireKind(t, err)
@@ -162,7 +162,7 @@ func FuzzPageHeader(f *testing.F) {
 
 func FuzzIndexes(f *testing.F) {
 	for _, b := range seedFiles(f) {
-		foot, err := ReadFooter(context.Background(), &object{b: b}, "seed")
+		foot, err := ReadFooter(context.Background(), &object{Bytes: b}, "seed")
 		if err != nil {
 			f.Fatal(err)
 		}

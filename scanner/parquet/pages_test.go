@@ -124,19 +124,19 @@ func TestCodecs(t *testing.T) {
 			f.cols[0].codec, f.cols[0].compress = c.codec, c.compress
 			require.Equal(t, [][]vector.Value{want}, newRead(t, f.bytes(), readOptions{}))
 			f.cols[0].pages[0].size = len(body) - 8
-			_, err := readFile(&object{b: f.bytes()}, readOptions{})
+			_, err := readFile(&object{Bytes: f.bytes()}, readOptions{})
 			require.ErrorIs(t, err, fault.Corrupt, "a size that is too small")
 			f.cols[0].pages[0].size = len(body) + 8
-			_, err = readFile(&object{b: f.bytes()}, readOptions{})
+			_, err = readFile(&object{Bytes: f.bytes()}, readOptions{})
 			require.ErrorIs(t, err, fault.Corrupt, "a size that is too large")
 			f.cols[0].compress = func(b []byte) []byte { return append([]byte{7, 200, 9}, c.compress(b)[3:]...) }
-			_, err = readFile(&object{b: f.bytes()}, readOptions{})
+			_, err = readFile(&object{Bytes: f.bytes()}, readOptions{})
 			require.ErrorIs(t, err, fault.Corrupt, "damaged bytes")
 		})
 	}
 	f := oneColumn(madeField{name: "c", physical: Int64, converted: -1}, 40, madePage{kind: dataPage, values: 40, body: body})
 	f.cols[0].codec = LZO
-	_, err := readFile(&object{b: f.bytes()}, readOptions{})
+	_, err := readFile(&object{Bytes: f.bytes()}, readOptions{})
 	require.ErrorIs(t, err, fault.Corrupt)
 	require.ErrorContains(t, err, "LZO")
 }
@@ -223,7 +223,7 @@ func TestBadPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := oneColumn(c.field, c.rows, c.pages...)
 			for _, batch := range []int{100, 1} {
-				_, err := readFile(&object{b: f.bytes()}, readOptions{batch: batch, opt: Options{CheckCRC: true}})
+				_, err := readFile(&object{Bytes: f.bytes()}, readOptions{batch: batch, opt: Options{CheckCRC: true}})
 				if name == "unknown encoding" {
 					require.ErrorIs(t, err, fault.Unsupported)
 				} else {
@@ -239,7 +239,7 @@ func TestBadPages(t *testing.T) {
 func TestDecompressionBombsAreNotBelieved(t *testing.T) {
 	f := oneColumn(madeField{name: "c", physical: Int64, converted: -1}, 1<<20, madePage{kind: dataPage, values: 1 << 20, size: 1 << 29, body: []byte("tiny")})
 	f.cols[0].codec, f.cols[0].compress = Snappy, func(b []byte) []byte { return b }
-	_, err := readFile(&object{b: f.bytes()}, readOptions{})
+	_, err := readFile(&object{Bytes: f.bytes()}, readOptions{})
 	require.ErrorIs(t, err, fault.Corrupt)
 	require.ErrorContains(t, err, "claims")
 }
@@ -257,7 +257,7 @@ func TestInt96CoversTheWholeRange(t *testing.T) {
 	f := oneColumn(e, 6, madePage{kind: dataPage, values: 6, body: body})
 	require.Equal(t, [][]vector.Value{{int64(0), int64(-1), int64(1), int64(-700_000 * microsPerDay), int64(2_900_000 * microsPerDay), int64(-1)}}, newRead(t, f.bytes(), readOptions{}))
 	far := oneColumn(e, 1, madePage{kind: dataPage, values: 1, body: stamp(math.MaxInt32, 0)})
-	_, err := readFile(&object{b: far.bytes()}, readOptions{})
+	_, err := readFile(&object{Bytes: far.bytes()}, readOptions{})
 	require.ErrorIs(t, err, fault.Corrupt)
 }
 
@@ -270,7 +270,7 @@ func TestEncryptedFilesAreRefused(t *testing.T) {
 	footer := plain.bytes()
 	copy(footer[len(footer)-4:], magicEncrypted)
 	for name, b := range map[string][]byte{"footer": footer, "algorithm": algorithm.bytes(), "column": column.bytes()} {
-		_, err := ReadFooter(context.Background(), &object{b: b}, "secret.parquet")
+		_, err := ReadFooter(context.Background(), &object{Bytes: b}, "secret.parquet")
 		require.ErrorIs(t, err, fault.Unsupported, name)
 		require.ErrorContains(t, err, "encrypted")
 		require.ErrorContains(t, err, "secret.parquet")
@@ -294,7 +294,7 @@ func TestFootersThatContradictThemselves(t *testing.T) {
 	} {
 		f := fresh()
 		spoil(f)
-		_, err := ReadFooter(context.Background(), &object{b: f.bytes()}, "bad.parquet")
+		_, err := ReadFooter(context.Background(), &object{Bytes: f.bytes()}, "bad.parquet")
 		require.ErrorIs(t, err, fault.Corrupt, name)
 		require.ErrorContains(t, err, "bad.parquet", name)
 	}
@@ -303,7 +303,7 @@ func TestFootersThatContradictThemselves(t *testing.T) {
 		"too short": good[:11], "no magic": append(good[:len(good)-4:len(good)-4], "PAR0"...),
 		"length beyond the file": append(append(good[:len(good)-8:len(good)-8], 255, 255, 255, 0), magicPlain...), "length of zero": append(append(good[:len(good)-8:len(good)-8], 0, 0, 0, 0), magicPlain...),
 	} {
-		_, err := ReadFooter(context.Background(), &object{b: b}, "bad.parquet")
+		_, err := ReadFooter(context.Background(), &object{Bytes: b}, "bad.parquet")
 		require.ErrorIs(t, err, fault.Corrupt, name)
 	}
 }

@@ -198,9 +198,9 @@ func TestCachedPagesAreNotReadAgain(t *testing.T) {
 	for range 3 {
 		requireSame(t, fieldNames(rec.Schema()), want, newRead(t, b, readOptions{opt: Options{PageCache: cache}}))
 	}
-	o := &object{b: b}
+	o := &object{Bytes: b}
 	_, err := readFile(o, readOptions{opt: Options{PageCache: cache}})
 	require.NoError(t, err)
-	require.LessOrEqual(t, o.read, int64(footerGuess), "only the footer is read once all pages are cached")
+	require.LessOrEqual(t, o.Read, int64(footerGuess), "only the footer is read once all pages are cached")
 	require.Positive(t, cache.hits)
 }

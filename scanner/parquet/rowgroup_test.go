@@ -30,14 +30,14 @@ func TestPagesOutsideRangesAreNotRead(t *testing.T) {
 	ctx := context.Background()
 	b := twoColumns(t, 20000)
 	read := func(ranges []RowRange) (bytes, decompressed int64, scan *profile.Scan) {
-		o := &object{b: b}
+		o := &object{Bytes: b}
 		f, err := ReadFooter(ctx, o, "t")
 		require.NoError(t, err)
-		o.read = 0
+		o.Read = 0
 		scan = &profile.Scan{}
 		cols := make([][]vector.Value, 2)
 		require.NoError(t, readGroup(ctx, o, f, 0, []*Projection{natural(f.Root.Children[0], false), natural(f.Root.Children[1], false)}, readOptions{batch: 1000, ranges: ranges, opt: Options{Profile: scan}}, cols))
-		return o.read, scan.BytesDecompressed.Load(), scan
+		return o.Read, scan.BytesDecompressed.Load(), scan
 	}
 	all, allRaw, _ := read(nil)
 	few, fewRaw, scan := read([]RowRange{{100, 110}, {15000, 15001}})
@@ -50,9 +50,9 @@ func TestPagesOutsideRangesAreNotRead(t *testing.T) {
 func TestSkippedPagesAreNotDecompressed(t *testing.T) {
 	b := twoColumns(t, 20000)
 	all, some := &profile.Scan{}, &profile.Scan{}
-	_, err := readFile(&object{b: b}, readOptions{batch: 500, opt: Options{Profile: all}})
+	_, err := readFile(&object{Bytes: b}, readOptions{batch: 500, opt: Options{Profile: all}})
 	require.NoError(t, err)
-	got, err := readFile(&object{b: b}, readOptions{batch: 500, opt: Options{Profile: some}, skip: func(col int, row int64) bool { return col == 1 && row != 10000 }})
+	got, err := readFile(&object{Bytes: b}, readOptions{batch: 500, opt: Options{Profile: some}, skip: func(col int, row int64) bool { return col == 1 && row != 10000 }})
 	require.NoError(t, err)
 	require.Len(t, got[1], 500)
 	require.Less(t, some.BytesDecompressed.Load(), all.BytesDecompressed.Load()*2/3)
@@ -75,7 +75,7 @@ func (o *requests) ReadRanges(ctx context.Context, rs []storage.Range, dst [][]b
 
 func TestColumnsAreFetchedTogether(t *testing.T) {
 	ctx := context.Background()
-	o := &requests{object: object{b: twoColumns(t, 5000)}}
+	o := &requests{object: object{Bytes: twoColumns(t, 5000)}}
 	f, err := ReadFooter(ctx, o, "t")
 	require.NoError(t, err)
 	ps := []*Projection{natural(f.Root.Children[0], false), natural(f.Root.Children[1], false)}
@@ -99,8 +99,8 @@ func TestColumnsAreFetchedTogether(t *testing.T) {
 
 func TestVectorsLiveUntilTheNextBatch(t *testing.T) {
 	ctx := context.Background()
-	o := &object{b: twoColumns(t, 5000)}
-	want := newRead(t, o.b, readOptions{})
+	o := &object{Bytes: twoColumns(t, 5000)}
+	want := newRead(t, o.Bytes, readOptions{})
 	f, err := ReadFooter(ctx, o, "t")
 	require.NoError(t, err)
 	ps := []*Projection{natural(f.Root.Children[0], false), natural(f.Root.Children[1], false)}
@@ -130,12 +130,12 @@ func TestVectorsLiveUntilTheNextBatch(t *testing.T) {
 func TestNoMemoryIsLeftWhenReadsOrReservationsFail(t *testing.T) {
 	ctx := context.Background()
 	b := twoColumns(t, 5000, aparquet.WithEncodingFor("t", aparquet.Encodings.DeltaByteArray))
-	f, err := ReadFooter(ctx, &object{b: b}, "t")
+	f, err := ReadFooter(ctx, &object{Bytes: b}, "t")
 	require.NoError(t, err)
 	ps := []*Projection{natural(f.Root.Children[0], false), natural(f.Root.Children[1], false)}
 	for limit := int64(4 << 10); limit < 1<<20; limit += 12 << 10 {
 		pool := memory.NewPool("small", limit)
-		err := readGroup(ctx, &object{b: b}, f, 0, ps, readOptions{opt: Options{Pool: pool}}, make([][]vector.Value, 2))
+		err := readGroup(ctx, &object{Bytes: b}, f, 0, ps, readOptions{opt: Options{Pool: pool}}, make([][]vector.Value, 2))
 		if err != nil {
 			require.ErrorIs(t, err, fault.Exhausted)
 		}
@@ -143,7 +143,7 @@ func TestNoMemoryIsLeftWhenReadsOrReservationsFail(t *testing.T) {
 	}
 	for fail := 1; fail < 12; fail++ {
 		pool := memory.NewPool("p", 0)
-		o := &requests{object: object{b: b}, fail: fail}
+		o := &requests{object: object{Bytes: b}, fail: fail}
 		err := readGroup(ctx, o, f, 0, ps, readOptions{opt: Options{Pool: pool, ReadAheadBytes: 1}}, make([][]vector.Value, 2))
 		if len(o.calls) >= fail {
 			require.ErrorIs(t, err, fault.Unavailable)
@@ -153,13 +153,13 @@ func TestNoMemoryIsLeftWhenReadsOrReservationsFail(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	err = readGroup(canceled, &object{b: b}, f, 0, ps, readOptions{}, make([][]vector.Value, 2))
+	err = readGroup(canceled, &object{Bytes: b}, f, 0, ps, readOptions{}, make([][]vector.Value, 2))
 	require.Equal(t, fault.Canceled, fault.KindOf(err))
 }
 
 func TestRangesAreChecked(t *testing.T) {
 	ctx := context.Background()
-	o := &object{b: twoColumns(t, 100)}
+	o := &object{Bytes: twoColumns(t, 100)}
 	f, err := ReadFooter(ctx, o, "t")
 	require.NoError(t, err)
 	for _, bad := range [][]RowRange{{{0, 101}}, {{5, 4}}, {{0, 10}, {9, 12}}, {{-1, 3}}} {
@@ -182,7 +182,7 @@ func TestFooterLongerThanTheGuess(t *testing.T) {
 		fs = append(fs, arrow.Field{Name: randomText(int64(81*i+40)) + string(rune('a'+i%26)), Type: arrow.PrimitiveTypes.Int32})
 	}
 	rec := randomRecord(rand.New(rand.NewPCG(1, 1)), arrow.NewSchema(fs, nil), 3, 0, 9)
-	o := &requests{object: object{b: writeArrow(t, rec)}}
+	o := &requests{object: object{Bytes: writeArrow(t, rec)}}
 	f, err := ReadFooter(context.Background(), o, "wide")
 	require.NoError(t, err)
 	require.Len(t, f.Leaves, 1500)

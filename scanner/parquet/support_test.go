@@ -17,36 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/profile"
 	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/storage/storagetest"
 	"github.com/skua-db/skua/vector"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // object is a file in memory that counts what is read of it.
-type object struct {
-	b    []byte
-	read int64
-}
-
-func (o *object) Size() int64  { return int64(len(o.b)) }
-func (o *object) Close() error { return nil }
-func (o *object) ReadRanges(ctx context.Context, rs []storage.Range, dst [][]byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for i, r := range rs {
-		if r.Offset < 0 || r.Length < 0 || r.End() > int64(len(o.b)) || int64(len(dst[i])) != r.Length {
-			return fault.New(fault.Corrupt, "range [%d, +%d) of %d bytes", r.Offset, r.Length, len(o.b))
-		}
-		o.read += r.Length
-		copy(dst[i], o.b[r.Offset:r.End()])
-	}
-	return nil
-}
+type object = storagetest.Counted
 
 // natural projects a file's field as the type it has in the file.
 func natural(n *Node, element bool) *Projection {
@@ -198,7 +179,7 @@ func newRead(t testing.TB, b []byte, ro readOptions) [][]vector.Value {
 	t.Helper()
 	pool := memory.NewPool("test", 0)
 	ro.opt.Pool, ro.opt.CheckCRC, ro.opt.Profile = pool, true, &profile.Scan{}
-	cols, err := readFile(&object{b: b}, ro)
+	cols, err := readFile(&object{Bytes: b}, ro)
 	require.NoError(t, err)
 	require.Zero(t, pool.Used(), "memory left reserved")
 	return cols
@@ -213,81 +194,6 @@ func writeArrow(t testing.TB, rec arrow.RecordBatch, props ...aparquet.WriterPro
 	require.NoError(t, w.Write(rec))
 	require.NoError(t, w.Close())
 	return buf.Bytes()
-}
-
-// arrowValue is row i of an Arrow array as the reader should give it.
-func arrowValue(a arrow.Array, i int) vector.Value {
-	if a.IsNull(i) {
-		return nil
-	}
-	switch a := a.(type) {
-	case *array.Boolean:
-		return a.Value(i)
-	case *array.Int8:
-		return int32(a.Value(i))
-	case *array.Uint8:
-		return int32(a.Value(i))
-	case *array.Int16:
-		return int32(a.Value(i))
-	case *array.Int32:
-		return a.Value(i)
-	case *array.Uint32:
-		return int64(a.Value(i))
-	case *array.Int64:
-		return a.Value(i)
-	case *array.Float16:
-		return a.Value(i).Float32()
-	case *array.Float32:
-		return a.Value(i)
-	case *array.Float64:
-		return a.Value(i)
-	case *array.String:
-		return a.Value(i)
-	case *array.Binary:
-		return string(a.Value(i))
-	case *array.FixedSizeBinary:
-		return string(a.Value(i))
-	case *array.Date32:
-		return int32(a.Value(i))
-	case *array.Time32:
-		return int64(a.Value(i)) * 1000
-	case *array.Time64:
-		if a.DataType().(*arrow.Time64Type).Unit == arrow.Nanosecond {
-			return int64(a.Value(i)) / 1000
-		}
-		return int64(a.Value(i))
-	case *array.Timestamp:
-		if a.DataType().(*arrow.TimestampType).Unit == arrow.Millisecond {
-			return int64(a.Value(i)) * 1000
-		}
-		return int64(a.Value(i))
-	case *array.Decimal128:
-		if a.DataType().(*arrow.Decimal128Type).Precision <= vector.MaxShortDecimal {
-			return int64(a.Value(i).LowBits())
-		}
-		return a.Value(i)
-	case *array.Struct:
-		var fs []vector.Value
-		for k := range a.NumField() {
-			fs = append(fs, arrowValue(a.Field(k), i))
-		}
-		return fs
-	case *array.Map:
-		ps := []vector.Pair{}
-		lo, hi := a.ValueOffsets(i)
-		for k := lo; k < hi; k++ {
-			ps = append(ps, vector.Pair{Key: arrowValue(a.Keys(), int(k)), Value: arrowValue(a.Items(), int(k))})
-		}
-		return ps
-	case *array.List:
-		xs := []vector.Value{}
-		lo, hi := a.ValueOffsets(i)
-		for k := lo; k < hi; k++ {
-			xs = append(xs, arrowValue(a.ListValues(), int(k)))
-		}
-		return xs
-	}
-	panic(fmt.Sprintf("no value for %T", a))
 }
 
 // randomRecord fills n rows of a schema. nulls is the share of nulls; distinct bounds the number of different values.
@@ -377,7 +283,7 @@ func wantRows(rec arrow.RecordBatch) [][]vector.Value {
 	cols := make([][]vector.Value, rec.NumCols())
 	for i := range cols {
 		for k := range int(rec.NumRows()) {
-			cols[i] = append(cols[i], arrowValue(rec.Column(i), k))
+			cols[i] = append(cols[i], vector.ArrowValue(rec.Column(i), k))
 		}
 	}
 	return cols
@@ -443,7 +349,7 @@ func sameValue(a, b vector.Value) bool {
 func alwaysDictionary(t testing.TB, schema *arrow.Schema) (props []aparquet.WriterProperty) {
 	t.Helper()
 	b := writeArrow(t, randomRecord(rand.New(rand.NewPCG(1, 1)), schema, 1, 0, 2))
-	f, err := ReadFooter(context.Background(), &object{b: b}, "t")
+	f, err := ReadFooter(context.Background(), &object{Bytes: b}, "t")
 	require.NoError(t, err)
 	for _, l := range f.Leaves {
 		props = append(props, aparquet.WithDictionaryCostFallbackFor(l.Path(), false))

@@ -75,7 +75,7 @@ func TestBrokenVariantsAreRefused(t *testing.T) {
 	} {
 		f := shreddedFile(bytesColumn([]int{1}, 1, c.metadata), bytesColumn([]int{2}, 2, c.value), bytesColumn([]int{3}, 2, c.a),
 			madeColumn{values: 1, pages: []madePage{nestedPage([]int{0}, []int{2}, 0, 2)}}, bytesColumn([]int{2}, 2), 1)
-		_, err := readFile(&object{b: f.bytes()}, readOptions{project: rows})
+		_, err := readFile(&object{Bytes: f.bytes()}, readOptions{project: rows})
 		require.ErrorIs(t, err, fault.Corrupt, name)
 		require.ErrorContains(t, err, "test.parquet", name)
 	}
@@ -90,7 +90,7 @@ func FuzzVariant(f *testing.F) {
 		file := shreddedFile(bytesColumn([]int{1}, 1, string(metadata)), bytesColumn([]int{2}, 2, string(value)), bytesColumn([]int{3}, 2, string(a)),
 			madeColumn{values: 1, pages: []madePage{nestedPage([]int{0}, []int{2}, 0, 2)}}, bytesColumn([]int{2}, 2), 1)
 		ctx := context.Background()
-		o := &object{b: file.bytes()}
+		o := &object{Bytes: file.bytes()}
 		foot, err := ReadFooter(ctx, o, "fuzz")
 		if err != nil {
 			t.Fatal(err)
