@@ -111,6 +111,19 @@ func TestLoneAvroFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"BLUE|[{k 1}]|1"}, got)
 
+	// A union of several types is a variant.
+	union := filepath.Join(dir, "union.avro")
+	writeAvro(t, union, `{"type": "record", "name": "r", "fields": [{"name": "u", "type": ["null", "long", "string", {"type": "array", "items": ["null", "double"]},
+		{"type": "record", "name": "p", "fields": [{"name": "y", "type": {"type": "map", "values": "int"}}, {"name": "d", "type": {"type": "int", "logicalType": "date"}}]}]}]}`,
+		map[string]any{"u": nil}, map[string]any{"u": int64(7)}, map[string]any{"u": "text"}, map[string]any{"u": []any{1.5, nil}},
+		map[string]any{"u": map[string]any{"y": map[string]any{"k": int32(1)}, "d": int32(1)}})
+	tab, err := l.scan.OpenFiles(context.Background(), union)
+	require.NoError(t, err)
+	got, err = l.rows(loneRequest(tab), 1)
+	require.NoError(t, err)
+	require.Len(t, got, 5)
+	require.Contains(t, got, "<nil>")
+
 	// A file of bare values has one column.
 	bare := filepath.Join(dir, "bare.avro")
 	writeAvro(t, bare, `["null", "long"]`, nil, int64(7))

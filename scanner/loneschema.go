@@ -287,5 +287,5 @@ func avroType(n *avro.Node) (iceberg.Type, error) {
 		}
 		return iceberg.FixedTypeOf(n.Size), nil
 	}
-	return nil, fault.New(fault.Unsupported, "Avro %s is not supported", n.Kind)
+	return iceberg.VariantType{}, nil // a union of several types
 }

@@ -103,6 +103,7 @@ const (
 	opRow
 	opArray
 	opMap
+	opUnion // of several types, into a variant
 )
 
 // op reads one node of the writer's schema into a column.
@@ -141,6 +142,10 @@ func (c *compiler) compile(p *Projection, name string) (*op, *column, error) {
 	}
 	if t.Kind == vector.Null {
 		o.code = opSkip
+		return o, col, nil
+	}
+	if t.Kind == vector.Variant && n.Kind == Union {
+		compileUnion(o)
 		return o, col, nil
 	}
 	switch t.Physical() {

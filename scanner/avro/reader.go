@@ -253,6 +253,8 @@ func (r *Reader) value(o *op, b *bufs) error {
 		c.ok()
 	case opArray, opMap:
 		return r.list(o, b)
+	case opUnion:
+		return r.union(o, b)
 	}
 	return nil
 }
