@@ -37,6 +37,7 @@ func init() {
 	}, same)
 	sumInterval := func(*Aggregate, *Context) (Accumulator, error) { return &sumIntAcc[int64]{}, nil }
 	defAgg("sum", "(interval_day) interval_day", "sum", sumInterval)
+	intervalAggregates()
 	order := func(s *aggSig) {
 		free(s)
 		s.result = func(t []vector.Type) (vector.Type, error) {

@@ -265,7 +265,18 @@ func percentiles() {
 				}}, nil
 		}
 	}
+	accuracy := func(s *aggSig) {
+		s.check = func(args []Expr) error {
+			if l, ok := args[3].(*Literal); ok {
+				if f, ok := l.Value.(float64); ok && !(f > 0 && f < 1) {
+					return badArgument("approx_percentile: the accuracy must be between 0 and 1, not %v", f)
+				}
+			}
+			return nil
+		}
+	}
 	for _, k := range []string{"bigint", "real", "double"} {
+		defAgg("approx_percentile", "("+k+", double, double, double) "+k, "the value at a share of the weighted order, whatever accuracy is asked for", mk(true, false), accuracy)
 		defAgg("approx_percentile", "("+k+", double) "+k, "the value at a share of the order", mk(false, false))
 		defAgg("approx_percentile", "("+k+", array(double)) array("+k+")", "the values at shares of the order", mk(false, false))
 		defAgg("approx_percentile", "("+k+", double, double) "+k, "the value at a share of the weighted order", mk(true, false))
@@ -290,4 +301,62 @@ func (h *halved) Add(groups []uint32, args []*vector.Vector, sel []uint16, n int
 
 func (h *halved) Merge(src Accumulator, to []uint32) error {
 	return h.Accumulator.Merge(src.(*halved).Accumulator, to)
+}
+
+// intervalAggregates registers the sum of months and the means of intervals.
+func intervalAggregates() {
+	type total struct{ sum, n int64 }
+	mk := func(mean bool) func(a *Aggregate, _ *Context) (Accumulator, error) {
+		return func(a *Aggregate, _ *Context) (Accumulator, error) {
+			months := a.Typ.Kind == vector.IntervalYear
+			return &stateAcc[total]{t: a.Typ,
+				add: func(s *total, args []*vector.Vector, i int) (int64, error) {
+					v, j := args[0].Values(), args[0].Index(i)
+					x := int64(0)
+					if months {
+						x = int64(v.I32[j])
+					} else {
+						x = v.I64[j]
+					}
+					sum := s.sum + x
+					if (sum > s.sum) != (x > 0) && x != 0 {
+						return 0, overflow("the sum of intervals is out of range")
+					}
+					s.sum, s.n = sum, s.n+1
+					return 0, nil
+				},
+				merge: func(a, b *total) error {
+					sum := a.sum + b.sum
+					if (sum > a.sum) != (b.sum > 0) && b.sum != 0 {
+						return overflow("the sum of intervals is out of range")
+					}
+					a.sum, a.n = sum, a.n+b.n
+					return nil
+				},
+				result: func(s *total) (vector.Value, error) {
+					if s.n == 0 {
+						return nil, nil
+					}
+					r := s.sum
+					if mean {
+						// Means are whole months or milliseconds, halves up.
+						unit := 1000.0
+						if months {
+							unit = 1
+						}
+						r = int64(math.Floor(float64(s.sum)/float64(s.n)/unit+0.5) * unit)
+					}
+					if !months {
+						return r, nil
+					}
+					if r != int64(int32(r)) {
+						return nil, overflow("the sum of intervals is out of range")
+					}
+					return int32(r), nil
+				}}, nil
+		}
+	}
+	defAgg("sum", "(interval_year) interval_year", "sum", mk(false))
+	defAgg("avg", "(interval_year) interval_year", "arithmetic mean, to the month", mk(true))
+	defAgg("avg", "(interval_day) interval_day", "arithmetic mean, to the millisecond", mk(true))
 }

@@ -32,10 +32,10 @@ type aggSig struct {
 	params []pattern
 	// lambdas are the parameters after params that take a lambda.
 	lambdas []pattern
-	ret    pattern
-	result func(args []vector.Type) (vector.Type, error)
-	check  func(args []Expr) error
-	make   func(a *Aggregate, ctx *Context) (Accumulator, error)
+	ret     pattern
+	result  func(args []vector.Type) (vector.Type, error)
+	check   func(args []Expr) error
+	make    func(a *Aggregate, ctx *Context) (Accumulator, error)
 	// notNull: the result is never null (count).
 	notNull bool
 	// ordered: the order of the rows matters, so ORDER BY is kept.

@@ -173,6 +173,7 @@ type SortKey struct {
 type Aggregate struct {
 	Fn       *AggregateFunction
 	Args     []Expr
+	Lambdas  []*Lambda // of reduce_agg; they refer to their parameters only
 	Distinct bool
 	Filter   Expr // nil: all rows
 	OrderBy  []SortKey

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"crypto/hmac"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -9,9 +10,12 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"hash"
 	"hash/crc32"
 	"math"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/uuid"
@@ -32,6 +36,20 @@ func init() {
 		h1, h2 := murmur3.Sum128(b)
 		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, h1), h2)
 	})
+	hmacOf := func(name, doc string, f func() hash.Hash) {
+		def(name, "(varbinary, varbinary) varbinary", doc, fn2(func(_ *evalCall, b, key []byte) ([]byte, error) {
+			if len(key) == 0 {
+				return nil, badArgument("%s: the key is empty", name)
+			}
+			h := hmac.New(f, key)
+			h.Write(b)
+			return h.Sum(nil), nil
+		}))
+	}
+	hmacOf("hmac_md5", "HMAC with MD5 of bytes with a key", md5.New)
+	hmacOf("hmac_sha1", "HMAC with SHA-1 of bytes with a key", sha1.New)
+	hmacOf("hmac_sha256", "HMAC with SHA-256 of bytes with a key", sha256.New)
+	hmacOf("hmac_sha512", "HMAC with SHA-512 of bytes with a key", sha512.New)
 	def("crc32", "(varbinary) bigint", "CRC-32", fn1(func(_ *evalCall, b []byte) (int64, error) { return int64(crc32.ChecksumIEEE(b)), nil }))
 	def("to_utf8 encode", "(varchar) varbinary", "the UTF-8 bytes", fn1(func(_ *evalCall, b []byte) ([]byte, error) { return b, nil }))
 	def("from_utf8 decode", "(varbinary) varchar", "the text of UTF-8 bytes, with U+FFFD for what is none", fn1(func(_ *evalCall, b []byte) (string, error) {
@@ -39,6 +57,12 @@ func init() {
 	}))
 	def("from_utf8", "(varbinary, varchar) varchar", "the text of UTF-8 bytes, with a replacement for what is none", fn2(func(_ *evalCall, b []byte, r string) (string, error) {
 		return strings.ToValidUTF8(string(b), r), nil
+	}))
+	def("from_utf8", "(varbinary, bigint) varchar", "the text of UTF-8 bytes, with a replacement by its code point", fn2(func(_ *evalCall, b []byte, r int64) (string, error) {
+		if r < 0 || r > unicode.MaxRune || !utf8.ValidRune(rune(r)) {
+			return "", badArgument("from_utf8: %d is not a code point", r)
+		}
+		return strings.ToValidUTF8(string(b), string(rune(r))), nil
 	}))
 	text := func(name, doc string, to func(b []byte) string, from func(s string) ([]byte, error)) {
 		def("to_"+name, "(varbinary) varchar", "text in "+doc, fn1(func(_ *evalCall, b []byte) (string, error) { return to(b), nil }))

@@ -110,7 +110,7 @@ func init() {
 		}
 		def(name, "(interval_day) bigint", p.doc, fn1(func(_ *evalCall, v int64) (int64, error) { return p.f(v % 86400e6 * 1000), nil }))
 	}
-	def("day", "(interval_day) bigint", "the whole days", fn1(func(_ *evalCall, v int64) (int64, error) { return v / 86400e6, nil }))
+	def("day day_of_month", "(interval_day) bigint", "the whole days", fn1(func(_ *evalCall, v int64) (int64, error) { return v / 86400e6, nil }))
 	def("year", "(interval_year) bigint", "the whole years", fn1(func(_ *evalCall, v int64) (int64, error) { return v / 12, nil }))
 	def("month", "(interval_year) bigint", "the months beyond whole years", fn1(func(_ *evalCall, v int64) (int64, error) { return v % 12, nil }))
 	defMake("timezone_hour", "(timestamptz) bigint", "the hours of the zone's offset", zoneOffset(3600))
@@ -531,6 +531,32 @@ func zonesAndEpochs() {
 		returns(func([]vector.Type) (vector.Type, error) {
 			return vector.Type{Kind: vector.TimestampTZ, Precision: 9}, nil
 		}))
+	def("from_unixtime", "(double, bigint, bigint) timestamptz", "the instant so many seconds after 1970; hours and minutes of an offset from UTC must be possible",
+		fn3(func(_ *evalCall, s float64, hours, minutes int64) (int64, error) {
+			if hours < -14 || hours > 14 || minutes < -59 || minutes > 59 {
+				return 0, badArgument("%d hours and %d minutes are no offset from UTC", hours, minutes)
+			}
+			return epoch(s)
+		}), tz3, func(f *Function) {
+			f.check = func(args []Expr) error {
+				if _, ok := offsetOf(args[1:]); !ok {
+					return badArgument("the offset from UTC must be constants that make one, not %s and %s", args[1], args[2])
+				}
+				return nil
+			}
+		})
+	def("from_unixtime_nanos", "(decimal) timestamptz", "the instant so many nanoseconds after 1970", fn1(func(x *evalCall, n vector.Int128) (int64, error) {
+		v := n
+		if s := x.args[0].Type.Scale; s > 0 {
+			v = divRound128(n, pow10i128[s])
+		}
+		if !fits64(v) {
+			return 0, overflow("from_unixtime_nanos: the number does not fit a bigint")
+		}
+		return int64(v.LowBits()), nil
+	}), returns(func([]vector.Type) (vector.Type, error) {
+		return vector.Type{Kind: vector.TimestampTZ, Precision: 9}, nil
+	}))
 	for _, t := range []string{"timestamp", "timestamptz"} {
 		def("to_unixtime", "("+t+") double", "seconds since 1970", fn1(func(x *evalCall, v int64) (float64, error) {
 			return float64(v) / float64(unitsPerSecond(x.args[0].Type)), nil
@@ -564,6 +590,29 @@ func zonesAndEpochs() {
 	}))
 }
 
+// offsetOf gives the zone of constant hours and minutes from UTC; null ones have none.
+func offsetOf(args []Expr) (zone string, ok bool) {
+	var n [2]int64
+	for i, a := range args {
+		l, ok := a.(*Literal)
+		if !ok {
+			return "", false
+		}
+		if l.Value == nil {
+			return "", true
+		}
+		n[i] = l.Value.(int64)
+	}
+	if n[0] < -14 || n[0] > 14 || n[1] < -59 || n[1] > 59 {
+		return "", false
+	}
+	m, sign := n[0]*60+n[1], '+'
+	if m < 0 {
+		m, sign = -m, '-'
+	}
+	return fmt.Sprintf("%c%02d:%02d", sign, m/60, m%60), m <= 14*60
+}
+
 func humanSeconds(s int64) string {
 	sign := ""
 	if s < 0 {
@@ -592,6 +641,13 @@ func humanSeconds(s int64) string {
 func zonedResult(c *Call) {
 	switch c.Fn.Name {
 	case "at_timezone", "with_timezone", "from_unixtime":
+		if len(c.Args) == 3 {
+			if name, ok := offsetOf(c.Args[1:]); ok && name != "" {
+				if z, err := LoadZone(name); err == nil {
+					c.Typ.CRS = z.String()
+				}
+			}
+		}
 		if len(c.Args) == 2 {
 			if l, ok := c.Args[1].(*Literal); ok && l.Value != nil {
 				if z, err := LoadZone(l.Value.(string)); err == nil {

@@ -49,6 +49,18 @@ func init() {
 		}
 		return a + rand.Int64N(b-a), nil
 	}), volatile)
+	def("random rand", "(integer) integer", "a random number from 0 up to the argument", fn1(func(_ *evalCall, n int32) (int32, error) {
+		if n <= 0 {
+			return 0, badArgument("random needs a positive bound, not %d", n)
+		}
+		return rand.Int32N(n), nil
+	}), volatile)
+	def("random rand", "(integer, integer) integer", "a random number from the first up to the second argument", fn2(func(_ *evalCall, a, b int32) (int32, error) {
+		if b <= a {
+			return 0, badArgument("random needs an interval, not %d to %d", a, b)
+		}
+		return int32(int64(a) + rand.Int64N(int64(b)-int64(a))), nil
+	}), volatile)
 	for _, k := range []string{"tinyint", "smallint", "integer", "bigint"} {
 		lo, _ := integerRange(patternKinds[k])
 		def("abs", "("+k+") "+k, "absolute value", fn1(func(_ *evalCall, x int64) (int64, error) {
@@ -156,9 +168,9 @@ func cosine(a, b []vector.Value) (float64, error) {
 		dot, x2, y2 = dot+x*y, x2+x*x, y2+y*y
 	}
 	if x2 == 0 || y2 == 0 {
-		return 0, errNull
+		return 0, badArgument("a vector of length 0 has no angle")
 	}
-	return dot / math.Sqrt(x2*y2), nil
+	return dot / (math.Sqrt(x2) * math.Sqrt(y2)), nil
 }
 
 func floatMath[T float32 | float64](k string) {
@@ -291,9 +303,19 @@ func bitwise() {
 	two("bitwise_and", "bits set in both", func(a, b int64) int64 { return a & b })
 	two("bitwise_or", "bits set in either", func(a, b int64) int64 { return a | b })
 	two("bitwise_xor", "bits set in one only", func(a, b int64) int64 { return a ^ b })
-	two("bitwise_left_shift", "bits moved up", func(a, b int64) int64 { return a << min(uint64(b), 64) })
-	two("bitwise_right_shift", "bits moved down, zeros moved in", func(a, b int64) int64 { return int64(uint64(a) >> min(uint64(b), 64)) })
-	two("bitwise_right_shift_arithmetic", "bits moved down, the sign moved in", func(a, b int64) int64 { return a >> min(uint64(b), 63) })
+	// A shift stays within the bits of its first argument.
+	for k, bits := range map[string]uint{"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64} {
+		shift := func(name, doc string, f func(a int64, by uint64) int64) {
+			def(name, "("+k+", bigint) "+k, doc, fn2(func(_ *evalCall, a, b int64) (int64, error) {
+				return f(a, uint64(b)) << (64 - bits) >> (64 - bits), nil
+			}))
+		}
+		shift("bitwise_left_shift", "bits moved up", func(a int64, by uint64) int64 { return a << min(by, 64) })
+		shift("bitwise_right_shift", "bits moved down, zeros moved in", func(a int64, by uint64) int64 {
+			return int64(uint64(a) << (64 - bits) >> (64 - bits) >> min(by, 64))
+		})
+		shift("bitwise_right_shift_arithmetic", "bits moved down, the sign moved in", func(a int64, by uint64) int64 { return a >> min(by, 63) })
+	}
 	def("bitwise_not", "(bigint) bigint", "bits inverted", fn1(func(_ *evalCall, a int64) (int64, error) { return ^a, nil }))
 	def("bit_count", "(bigint, bigint) bigint", "set bits in a two's complement of so many bits", fn2(func(_ *evalCall, a, n int64) (int64, error) {
 		if n < 2 || n > 64 {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/skua-db/skua/vector"
 )
@@ -114,7 +115,7 @@ func init() {
 			return int64(len(re.FindAllStringIndex(s, -1))), nil
 		})
 	}))
-	defMake("regexp_position", "(varchar, varchar) bigint", "position of the first match, -1 for none", withRegexp(func(c *regexps) kernel {
+	defMake("regexp_position", "(varchar, varchar) integer", "position of the first match, -1 for none", withRegexp(func(c *regexps) kernel {
 		return fn2(func(_ *evalCall, s, p string) (int64, error) {
 			re, err := c.get(p)
 			if err != nil {
@@ -126,6 +127,48 @@ func init() {
 			}
 			return int64(len([]rune(s[:at[0]]))) + 1, nil
 		})
+	}))
+	position := func(c *regexps, s, p string, start, occurrence int64) (int64, error) {
+		switch {
+		case start < 1:
+			return 0, badArgument("regexp_position: the start must be at least 1, not %d", start)
+		case occurrence < 1:
+			return 0, badArgument("regexp_position: the occurrence must be at least 1, not %d", occurrence)
+		}
+		re, err := c.get(p)
+		if err != nil {
+			return 0, err
+		}
+		from := 0
+		for range start - 1 {
+			if from >= len(s) {
+				return -1, nil
+			}
+			_, n := utf8.DecodeRuneInString(s[from:])
+			from += n
+		}
+		for {
+			lo, hi, err := matchFrom(c, re, s, p, from)
+			if err != nil || lo < 0 {
+				return -1, err
+			}
+			if occurrence--; occurrence == 0 {
+				return int64(utf8.RuneCountInString(s[:lo])) + 1, nil
+			}
+			if from = hi; hi == lo {
+				if hi == len(s) {
+					return -1, nil
+				}
+				_, n := utf8.DecodeRuneInString(s[hi:])
+				from += n
+			}
+		}
+	}
+	defMake("regexp_position", "(varchar, varchar, bigint) integer", "position of the first match from a position on, -1 for none", withRegexp(func(c *regexps) kernel {
+		return fn3(func(_ *evalCall, s, p string, start int64) (int64, error) { return position(c, s, p, start, 1) })
+	}))
+	defMake("regexp_position", "(varchar, varchar, bigint, bigint) integer", "position of the n-th match from a position on, -1 for none", withRegexp(func(c *regexps) kernel {
+		return fn4(func(_ *evalCall, s, p string, start, n int64) (int64, error) { return position(c, s, p, start, n) })
 	}))
 	extract := func(c *regexps, s, p string, g int64) (string, error) {
 		re, err := c.get(p)
@@ -264,4 +307,31 @@ func regexpReplaceBy(x *evalCall, out *vector.Vector) error {
 		b.WriteString(s[at:])
 		return b.String(), nil
 	})
+}
+
+// matchFrom finds the first match that begins at byte from or later; lo is -1 for none. What ^ and \b ask about the character
+// before from is answered by a second pattern that begins with that character.
+func matchFrom(c *regexps, re *regexp.Regexp, s, p string, from int) (lo, hi int, err error) {
+	for {
+		at := re.FindStringIndex(s[from:])
+		if at == nil {
+			return -1, -1, nil
+		}
+		if at[0] > 0 || from == 0 || !strings.ContainsAny(p, `^\`) {
+			return from + at[0], from + at[1], nil
+		}
+		after, err := c.get(`\A(?s:.)(?:` + p + `)`)
+		if err != nil {
+			return -1, -1, err
+		}
+		_, n := utf8.DecodeLastRuneInString(s[:from])
+		if m := after.FindStringIndex(s[from-n:]); m != nil {
+			return from, from - n + m[1], nil
+		}
+		if from == len(s) {
+			return -1, -1, nil
+		}
+		_, n = utf8.DecodeRuneInString(s[from:])
+		from += n
+	}
 }

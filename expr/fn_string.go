@@ -377,9 +377,11 @@ func splitToMap(_ *evalCall, s, entry, kv string) ([]vector.Pair, error) {
 	if s == "" {
 		return out, nil
 	}
-	for _, e := range strings.Split(s, entry) {
+	for s != "" {
+		e, rest, _ := strings.Cut(s, entry)
+		s = rest
 		k, v, ok := strings.Cut(e, kv)
-		if !ok {
+		if !ok || strings.Contains(v, kv) {
 			return nil, badArgument("split_to_map: an entry has no %q: %q", kv, e)
 		}
 		for _, p := range out {

@@ -91,6 +91,8 @@ func init() {
 	variantFn("variant_typeof", "varchar", "the type of a variant's value: null, object, array, or that of the scalar", variantType)
 	variantFn("is_variant_null", "boolean", "whether a variant holds the variant null, which is not SQL NULL",
 		func(x vector.VariantValue) (vector.Value, error) { return x.Kind() == vector.VariantNull, nil })
+	variantFn("variant_is_null", "boolean", "whether a variant holds the variant null, which is not SQL NULL",
+		func(x vector.VariantValue) (vector.Value, error) { return x.Kind() == vector.VariantNull, nil })
 	variantFn("variant_length", "bigint", "the number of elements of an array or fields of an object; NULL of others",
 		func(x vector.VariantValue) (vector.Value, error) {
 			if x.Kind() == vector.VariantObject {

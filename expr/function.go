@@ -221,7 +221,7 @@ func Functions() []FunctionInfo {
 	}
 	for name, a := range aggregates {
 		for _, s := range a.sigs {
-			out = append(out, FunctionInfo{Name: name, Return: s.ret.String(), Arguments: patternList(s.params, false), Kind: "aggregate", Description: a.doc, Deterministic: true})
+			out = append(out, FunctionInfo{Name: name, Return: s.ret.String(), Arguments: patternList(slices.Concat(s.params, s.lambdas), false), Kind: "aggregate", Description: a.doc, Deterministic: true})
 		}
 	}
 	for name, w := range windows {

@@ -386,6 +386,9 @@ func (a *Aggregate) String() string {
 		b.WriteByte('*')
 	}
 	b.WriteString(join(a.Args, ", "))
+	for _, l := range a.Lambdas {
+		b.WriteString(", " + l.String())
+	}
 	for i, k := range a.OrderBy {
 		if i == 0 {
 			b.WriteString(" ORDER BY ")

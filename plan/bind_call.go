@@ -154,6 +154,9 @@ func (x *exprBinder) newAggregate(name string, c *sql.Call) (*expr.Aggregate, er
 	if c.Star && name != "count" {
 		return nil, x.b.errorf(c.At(), fault.Invalid, "FUNCTION_NOT_FOUND", "%s(*) is not a function; * goes with count", name)
 	}
+	if slices.ContainsFunc(c.Args, func(a sql.Expr) bool { _, ok := a.(*sql.Lambda); return ok }) {
+		return x.lambdaAggregate(name, c)
+	}
 	args, err := x.all(c.Args)
 	if err != nil {
 		return nil, err
@@ -173,8 +176,37 @@ func (x *exprBinder) newAggregate(name string, c *sql.Call) (*expr.Aggregate, er
 	return expr.NewAggregate(name, args, c.Distinct, filter, keys)
 }
 
+// lambdaAggregate binds an aggregate some of whose arguments are lambdas.
+func (x *exprBinder) lambdaAggregate(name string, c *sql.Call) (*expr.Aggregate, error) {
+	if c.OrderBy != nil {
+		return nil, x.b.unsupported(c.At(), "%s with ORDER BY is not supported", name)
+	}
+	args := make([]expr.Arg, len(c.Args))
+	for i, a := range c.Args {
+		if l, ok := a.(*sql.Lambda); ok {
+			args[i] = x.lambdaArg(l)
+			continue
+		}
+		v, err := x.bind(a)
+		if err != nil {
+			return nil, err
+		}
+		args[i] = v
+	}
+	var filter expr.Expr
+	if c.Filter != nil {
+		y := *x
+		y.where = "FILTER"
+		var err error
+		if filter, err = y.condition(c.Filter); err != nil {
+			return nil, err
+		}
+	}
+	return expr.NewLambdaAggregate(name, args, c.Distinct, filter)
+}
+
 func sameAggregate(a, b *expr.Aggregate) bool {
-	if a.Fn != b.Fn || a.Distinct != b.Distinct || len(a.OrderBy) != len(b.OrderBy) || (a.Filter == nil) != (b.Filter == nil) {
+	if a.Fn != b.Fn || a.Distinct != b.Distinct || !slices.EqualFunc(a.Lambdas, b.Lambdas, func(x, y *expr.Lambda) bool { return expr.Equal(x, y) }) || len(a.OrderBy) != len(b.OrderBy) || (a.Filter == nil) != (b.Filter == nil) {
 		return false
 	}
 	ka, kb := a.Children(), b.Children()
