@@ -33,6 +33,7 @@ type scan struct {
 	steps  []step
 	names  iceberg.NameMapping
 	change *changed // nil: the scan is of a whole snapshot
+	boxes  []geoBox
 
 	index *deletes.Index // set by prepare
 
@@ -115,6 +116,7 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 		}
 	}
 	sc.programs = make([][]*expr.Program, len(sc.steps))
+	sc.boxes = sc.geoBoxes()
 	if r.Change != nil {
 		sc.change = &changed{sc: sc, what: r.Change}
 	}

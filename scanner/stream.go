@@ -253,7 +253,7 @@ func (sc *scan) removed(level, means string, conjunct int, n int64) {
 // keep prunes entry i by its partition tuple, then by its statistics.
 func (p *planner) keep(i int) bool {
 	sc := p.sc
-	if p.m.Records.At(i) == 0 {
+	if p.m.Records.At(i) == 0 || !p.boxesKeep(i) {
 		return false
 	}
 	if sc.filter.Useless() {
