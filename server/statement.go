@@ -85,9 +85,19 @@ func (st *statement) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range p.Columns {
+	var deep []int
+	for i, c := range p.Columns {
 		if d := levels(c.Type); d > maxLevels {
+			if st.s.opt.Files != nil { // whoever reads files in this process has no other way to ask
+				deep = append(deep, i)
+				continue
+			}
 			return fault.New(fault.Unsupported, "column %q is nested %d levels deep and Arrow clients read at most %d; select a part of it, or CAST(... AS json)", c.Name, d, maxLevels)
+		}
+	}
+	if deep != nil {
+		if p, err = p.WithJSON(deep); err != nil {
+			return err
 		}
 	}
 	st.keep(p)
