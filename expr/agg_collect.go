@@ -82,7 +82,7 @@ func init() {
 	byAggregates()
 	bitAggregates()
 	defAgg("approx_distinct", "(any) bigint", "about how many distinct values", func(a *Aggregate, _ *Context) (Accumulator, error) { return newSketch(a), nil }, func(s *aggSig) { s.notNull = true })
-	defAgg("approx_distinct", "(any, double) bigint", "about how many distinct values; the error is always below 2.3 %", func(a *Aggregate, _ *Context) (Accumulator, error) { return newSketch(a), nil },
+	defAgg("approx_distinct", "(any, double) bigint", "about how many distinct values; the standard error is 2.3 %, whatever is asked for", func(a *Aggregate, _ *Context) (Accumulator, error) { return newSketch(a), nil },
 		func(s *aggSig) { s.notNull = true })
 	defAgg("set_agg collect_set", "(T) array(T)", "array of the distinct values", func(a *Aggregate, _ *Context) (Accumulator, error) {
 		t := a.Args[0].Type()

@@ -304,7 +304,8 @@ func bitwise() {
 	two("bitwise_or", "bits set in either", func(a, b int64) int64 { return a | b })
 	two("bitwise_xor", "bits set in one only", func(a, b int64) int64 { return a ^ b })
 	// A shift stays within the bits of its first argument.
-	for k, bits := range map[string]uint{"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64} {
+	for i, k := range []string{"bigint", "integer", "smallint", "tinyint"} {
+		bits := uint(64) >> i
 		shift := func(name, doc string, f func(a int64, by uint64) int64) {
 			def(name, "("+k+", bigint) "+k, doc, fn2(func(_ *evalCall, a, b int64) (int64, error) {
 				return f(a, uint64(b)) << (64 - bits) >> (64 - bits), nil
