@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"runtime/debug"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -86,4 +88,21 @@ func TestArrowAllocatorCounts(t *testing.T) {
 	require.EqualValues(t, 300, p.Used())
 	a.Free(b)
 	require.Zero(t, p.Used())
+}
+
+func TestHeapLimitFollowsWhatIsReserved(t *testing.T) {
+	const mib = 1 << 20
+	require.EqualValues(t, 188*mib, heapLimit(100*mib, 300*mib, 330*mib), "a small budget: the least slack")
+	require.EqualValues(t, 330*mib, heapLimit(290*mib, 300*mib, 330*mib), "never above the most")
+	require.EqualValues(t, 1000*mib+1800*mib, heapLimit(1000*mib, 10000*mib, 11000*mib), "a large one: a fifth of what is free")
+
+	p := NewPool("process", 300*mib)
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	stop := Govern(p, 300*mib, 330*mib)
+	require.NoError(t, p.Reserve(150*mib))
+	require.Eventually(t, func() bool { return debug.SetMemoryLimit(-1) == 238*mib }, 5*time.Second, 10*time.Millisecond)
+	p.Release(150 * mib)
+	stop()
+	require.EqualValues(t, 330*mib, debug.SetMemoryLimit(-1))
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"go.uber.org/zap"
@@ -60,7 +59,6 @@ func LoneFiles(o *server.Options) { o.Files = o.Scanner.OpenFiles }
 // Build assembles a server. A catalog that cannot be opened is an error: it would only fail later, and quieter.
 func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Option) (*Stack, error) {
 	total := c.Limits.Memory.Of(config.MachineMemory())
-	debug.SetMemoryLimit(int64(float64(total) / heapHeadroom))
 	pool := memory.NewPool("limits.memory", total)
 	s := &Stack{Pool: pool}
 	budget := cache.NewBudget(pool, c.Caches.Memory.Of(total))
@@ -93,8 +91,11 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	for _, set := range options {
 		set(&opt)
 	}
-	s.Server, err = server.New(opt)
-	return s, err
+	if s.Server, err = server.New(opt); err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, memory.Govern(pool, total, int64(float64(total)/heapHeadroom)))
+	return s, nil
 }
 
 // Prove opens what Build would open and leaves it again: the users file, the certificate and the warehouses of the catalogs. All that

@@ -1,0 +1,51 @@
+package memory
+
+import (
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// The heap may be as large as what is reserved and some slack: a fifth of what is still free, but at least minSlack. So a process with a
+// small budget stays near it, and one with plenty of room is left to the collector's usual pace.
+const (
+	minSlack   = 88 << 20
+	slackShare = 5
+	// governStep is the least change in bytes that is worth telling the runtime.
+	governStep   = 8 << 20
+	governPeriod = 50 * time.Millisecond
+)
+
+// heapLimit is the heap size to aim at.
+func heapLimit(used, total, most int64) int64 {
+	return min(used+max(minSlack, (total-used)/slackShare), most)
+}
+
+// Govern keeps the runtime's soft memory limit near what is reserved in p, the root pool of totalBytes, and never above mostBytes. The
+// returned function ends it and leaves the limit at mostBytes.
+func Govern(p *Pool, totalBytes, mostBytes int64) (stop func()) {
+	debug.SetMemoryLimit(mostBytes)
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		tick := time.NewTicker(governPeriod)
+		defer tick.Stop()
+		set := mostBytes
+		for {
+			select {
+			case <-done:
+				debug.SetMemoryLimit(mostBytes)
+				return
+			case <-tick.C:
+			}
+			if want := heapLimit(p.Used(), totalBytes, mostBytes); want-set > governStep || set-want > governStep {
+				debug.SetMemoryLimit(want)
+				set = want
+			}
+		}
+	})
+	return func() {
+		close(done)
+		ended.Wait()
+	}
+}
