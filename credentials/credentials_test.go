@@ -105,17 +105,20 @@ func TestRefreshAheadOfExpiry(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if k := get(); k != "k1" {
+			if k := get(); k != "k0" && k != "k1" {
 				t.Errorf("got %s", k)
 			}
 		})
 	}
 	wg.Wait()
+	require.Eventually(t, func() bool { return get() == "k1" }, 5*time.Second, time.Millisecond)
 	require.EqualValues(t, 1, s.fetched.Load(), "one refresh for all readers")
 
 	s.fail.Store(true)
 	s.clock.advance(55 * time.Minute)
 	require.Equal(t, "k1", get(), "a key that lives stays in use when the refresh fails")
+	failed := func() bool { v.mu.Lock(); defer v.mu.Unlock(); return v.failure != nil }
+	require.Eventually(t, failed, 5*time.Second, time.Millisecond)
 	require.Equal(t, "k1", get())
 	require.EqualValues(t, 2, s.fetched.Load(), "and the next try waits")
 	s.clock.advance(5 * time.Minute)

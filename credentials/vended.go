@@ -145,7 +145,10 @@ func (v *Vended) Key(ctx context.Context, path string) (S3, error) {
 	}
 	now := v.now()
 	s := g.state(now)
-	if s == fresh || s == due && (v.fetch == nil || now.Before(retryAt)) {
+	if s != over {
+		if s == due && v.fetch != nil && !now.Before(retryAt) {
+			v.begin(ctx, g) // nobody waits for it while the key lives
+		}
 		return g.key, nil
 	}
 	err := failure
@@ -169,13 +172,23 @@ func (v *Vended) Key(ctx context.Context, path string) (S3, error) {
 	return S3{}, fault.New(fault.Expired, "table %s: the catalog vends an S3 key that has expired; compare its clock with this machine's", v.table)
 }
 
-// refresh fetches grants, one fetch at a time for all readers. Whoever comes with a grant that was replaced in the meantime
+// refresh fetches grants and waits, one fetch at a time for all readers. Whoever comes with a grant that was replaced in the meantime
 // fetches nothing.
 func (v *Vended) refresh(ctx context.Context, stale grant) error {
 	if v.fetch == nil {
 		return fault.New(fault.Expired, "the catalog gives no way to renew it")
 	}
-	done := v.flight.DoChan("", func() (any, error) {
+	select {
+	case r := <-v.begin(ctx, stale):
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begin starts a fetch unless one runs.
+func (v *Vended) begin(ctx context.Context, stale grant) <-chan singleflight.Result {
+	return v.flight.DoChan("", func() (any, error) {
 		v.mu.Lock()
 		current := true
 		for _, g := range v.grants {
@@ -200,12 +213,6 @@ func (v *Vended) refresh(ctx context.Context, stale grant) error {
 		}
 		return nil, err
 	})
-	select {
-	case r := <-done:
-		return r.Err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // backoff is the pause after a refresh that failed: short enough to try again several times while the key lives.
