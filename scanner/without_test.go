@@ -44,13 +44,20 @@ func variants(t *testing.T) map[string]*scanner.Scanner {
 	return out
 }
 
-// sameRows reads a request with every scanner, twice so that caches are asked, and compares.
+// sameRows reads a request with every scanner and compares.
 func (l *lake) sameRows(scanners map[string]*scanner.Scanner, request func() *scanner.Request) int {
 	l.t.Helper()
 	l.scan = scanners["nothing"]
 	want, wantErr := l.rows(request(), 1)
 	for name, s := range scanners {
-		for range 2 {
+		if name == "nothing" {
+			continue
+		}
+		runs := 1
+		if name == "everything" {
+			runs = 2 // the second asks the caches
+		}
+		for range runs {
 			l.scan = s
 			got, err := l.rows(request(), 2)
 			require.Equal(l.t, wantErr == nil, err == nil, "%s: %v, %v", name, wantErr, err)
@@ -94,7 +101,7 @@ func TestPruningAndCachesChangeNoRow(t *testing.T) {
 			scanners := variants(t)
 			require.Equal(t, 177, l.sameRows(scanners, func() *scanner.Request { return l.request(tbl) }))
 			found := 0
-			for range 25 {
+			for range 10 {
 				e, _ := predicate(r, tbl.Schema())
 				found += l.sameRows(scanners, func() *scanner.Request { return l.requestWith(tbl, e) })
 			}
@@ -152,7 +159,7 @@ func demoFilters(l *lake, scanners map[string]*scanner.Scanner, tab *catalog.Tab
 		c := &expr.Column{Index: i, Name: f.Name, Typ: typ, Null: !f.Required}
 		values := sample(l, scanners["nothing"], request(nil)(), i, r)
 		for k, v := range values {
-			op := []expr.CompareOp{expr.Eq, expr.Lt, expr.Ge}[k%3]
+			op := []expr.CompareOp{expr.Eq, expr.Lt, expr.Ge}[(k+i)%3]
 			kept += l.sameRows(scanners, request(ex(expr.NewCompare(op, c, lit(typ, v)))))
 		}
 		l.sameRows(scanners, request(&expr.IsNull{Arg: c}))
@@ -160,14 +167,14 @@ func demoFilters(l *lake, scanners map[string]*scanner.Scanner, tab *catalog.Tab
 	return kept
 }
 
-// sample gives up to three values of a column.
+// sample gives up to two values of a column.
 func sample(l *lake, s *scanner.Scanner, req *scanner.Request, col int, r *rand.Rand) []vector.Value {
 	ctx := context.Background()
 	stream, err := s.Plan(ctx, req)
 	require.NoError(l.t, err)
 	defer stream.Close()
 	var out []vector.Value
-	for len(out) < 3 {
+	for len(out) < 2 {
 		task, err := stream.Next(ctx)
 		require.NoError(l.t, err)
 		if task == nil {
@@ -185,7 +192,7 @@ func sample(l *lake, s *scanner.Scanner, req *scanner.Request, col int, r *rand.
 			if c.Sel != nil {
 				i = int(c.Sel[r.Intn(len(c.Sel))])
 			}
-			if v := c.Cols[col].Get(i); v != nil && len(out) < 3 {
+			if v := c.Cols[col].Get(i); v != nil && len(out) < 2 {
 				if text, ok := v.(string); ok {
 					v = strings.Clone(text)
 				}
