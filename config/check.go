@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/skua-db/skua/catalog/rest"
 	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/fault"
 )
@@ -152,9 +153,37 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 		for p := range c.Properties {
 			fail(key+".properties", "%s: a registered catalog has no properties", p)
 		}
+	case "rest":
+		if len(c.Tables) > 0 {
+			fail(key, "tables belong to a registered catalog; this one is rest")
+		}
+		rest.Check(c.Properties, func(property, reason string) {
+			at := key + ".properties." + property
+			if _, ok := c.Properties[property]; !ok {
+				at = key + ".properties"
+				reason = property + " " + reason
+			} else if strings.HasPrefix(reason, "is not a property") {
+				reason = strings.Replace(reason, "; there are", nearest(property, rest.Properties())+"; there are", 1)
+			}
+			fail(at, "%s", reason)
+		})
 	default:
-		fail(key+".type", "%q is not known; there are hadoop and registered", c.Type)
+		fail(key+".type", "%q is not known; there are hadoop, registered and rest", c.Type)
 	}
+}
+
+// nearest names the property that was probably meant, if one is near.
+func nearest(name string, names []string) string {
+	best, bestDistance := "", 1+min(3, len(name)/2)
+	for _, n := range names {
+		if d := distance(name, n); d < bestDistance {
+			best, bestDistance = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
 }
 
 // CatalogNames lists the catalogs in order.

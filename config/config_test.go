@@ -94,8 +94,14 @@ func TestCheck(t *testing.T) {
 		{"half a certificate", "tls: {cert_file: /x}", "cert_file and key_file go together"},
 		{"no catalog", "auth: {anonymous: true}", "catalogs: there is none"},
 		{"a name with a dot", "catalogs: {a.b: {properties: {warehouse: /x}}}", "catalogs.a.b: a catalog's name has letters"},
-		{"an unknown type", "catalogs: {a: {type: hive2}}", "\"hive2\" is not known; there are hadoop and registered"},
+		{"an unknown type", "catalogs: {a: {type: hive2}}", "\"hive2\" is not known; there are hadoop, registered and rest"},
 		{"a property of another catalog", "catalogs: {a: {properties: {warehouse: /x, uri: http://x}}}", "uri is not a property of a hadoop catalog"},
+		{"a rest catalog without an address", "catalogs:\n  a:\n    type: rest\n    properties: {warehouse: w}", "skua.yaml:4: catalogs.a.properties: uri is missing"},
+		{"a rest catalog at no address", "catalogs:\n  a:\n    type: rest\n    properties:\n      uri: host:8181", "skua.yaml:5: catalogs.a.properties.uri: is not an http or https URL"},
+		{"a typing error in a property", "catalogs:\n  a:\n    type: rest\n    properties:\n      uri: http://h\n      warehose: w", "skua.yaml:6: catalogs.a.properties.warehose: is not a property of a rest catalog; did you mean warehouse?"},
+		{"neither true nor false", "catalogs:\n  a:\n    type: rest\n    properties:\n      uri: http://h\n      ambient-fallback: yes", "skua.yaml:6: catalogs.a.properties.ambient-fallback: \"yes\" is neither true nor false"},
+		{"two identities", "catalogs:\n  a:\n    type: rest\n    properties:\n      uri: http://h\n      token: x\n      credential: y", "skua.yaml:6: catalogs.a.properties.token: goes not with credential"},
+		{"tables of a rest catalog", "catalogs: {a: {type: rest, properties: {uri: http://h}, tables: {a.b: /x}}}", "tables belong to a registered catalog; this one is rest"},
 		{"a relative warehouse", "catalogs:\n  a:\n    properties: {warehouse: data}", "skua.yaml:3: catalogs.a.properties.warehouse: \"data\" is not an absolute path"},
 		{"a table without a namespace", "catalogs: {a: {type: registered, tables: {orders: /x.json}}}", "skua.yaml:1: catalogs.a.tables.orders: a table's name is of the form namespace.table"},
 		{"where it stands", "auth: {anonymous: true}\nlisten:\n  flight: nonsense\n", "skua.yaml:3: listen.flight: \"nonsense\" is not host:port"},
@@ -108,6 +114,17 @@ func TestCheck(t *testing.T) {
 			require.ErrorContains(t, l.Check(), c.want)
 		})
 	}
+}
+
+func TestSecretsOfARestCatalogAreNotShown(t *testing.T) {
+	l, err := load(t, "catalogs: {a: {type: rest, properties: {uri: http://h, credential: \"id:hidden1\", token: hidden2, s3.access-key-id: hidden3, s3.secret-access-key: hidden4, s3.session-token: hidden5, header.Authorization: hidden6}}}")
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, l.Show(&out, true))
+	require.Contains(t, out.String(), "uri: http://h")
+	require.NotContains(t, out.String(), "hidden")
+	require.NotContains(t, l.Check().Error(), "hidden")
+	require.Len(t, l.Warnings, 6, "secrets that stand in the file itself")
 }
 
 func TestAmounts(t *testing.T) {

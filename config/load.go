@@ -148,7 +148,7 @@ func (l *loader) node(file string, n *yaml.Node, v reflect.Value, key string, se
 			if e.Kind() == reflect.Struct {
 				l.defaults(e, join(key, name))
 			}
-			l.node(file, n.Content[i+1], e, join(key, name), secret)
+			l.node(file, n.Content[i+1], e, join(key, name), secret || e.Kind() == reflect.String && secretProperty(name))
 			v.SetMapIndex(reflect.ValueOf(name), e)
 		}
 	case v.Kind() == reflect.Slice:

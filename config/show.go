@@ -54,7 +54,7 @@ func (l *Loaded) Show(w io.Writer, origins bool) error {
 // secretProperty reports whether a catalog property is one to hide.
 func secretProperty(name string) bool {
 	n := strings.ToLower(name)
-	for _, part := range []string{"secret", "password", "credential", "token", "private-key", "sas"} {
+	for _, part := range []string{"secret", "password", "credential", "token", "private-key", "access-key", "header.", "sas"} {
 		if strings.Contains(n, part) {
 			return true
 		}

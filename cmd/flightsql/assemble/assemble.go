@@ -19,8 +19,10 @@ import (
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/catalog/hadoop"
 	"github.com/skua-db/skua/catalog/registered"
+	"github.com/skua-db/skua/catalog/rest"
 	"github.com/skua-db/skua/cmd/flightsql/version"
 	"github.com/skua-db/skua/config"
+	"github.com/skua-db/skua/credentials"
 	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/encryption/seal"
 	"github.com/skua-db/skua/exec/spill"
@@ -98,12 +100,15 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	return s, nil
 }
 
-// Prove opens what Build would open and leaves it again: the users file, the certificate and the warehouses of the catalogs. All that
-// is wrong is told at once.
-func Prove(ctx context.Context, c *config.Config) error {
+// Prove opens what Build would open and leaves it again: the users file, the certificate and the warehouses of the catalogs. With
+// connect it also asks the servers of catalogs to let it in. All that is wrong is told at once.
+func Prove(ctx context.Context, c *config.Config, connect bool) error {
 	catalogs, err := Catalogs(ctx, c)
 	all := []error{err}
 	for _, cat := range catalogs {
+		if remote, ok := cat.(interface{ Connect(context.Context) error }); ok && connect {
+			all = append(all, remote.Connect(ctx))
+		}
 		all = append(all, cat.Close())
 	}
 	_, noAuth := authenticator(c)
@@ -149,6 +154,10 @@ func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) 
 		case "registered":
 			cat, err = registered.New(registered.Options{
 				Name: name, Tables: cc.Tables, Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, KMS: kms,
+			})
+		case "rest":
+			cat, err = rest.New(rest.Options{
+				Name: name, Properties: cc.Properties, Prefixes: prefixes, Locations: mapping, KMS: kms, Ambient: credentials.NewAmbient(),
 			})
 		default:
 			err = fault.New(fault.Invalid, "catalog %s: type %q is not known", name, cc.Type)

@@ -20,6 +20,7 @@ func Command() *cobra.Command {
 	cmd.PersistentFlags().StringVarP(&file, "config", "c", "", "configuration file (YAML)")
 	load := func() (*config.Loaded, error) { return config.Load(file, os.Environ()) }
 
+	var connect bool
 	check := &cobra.Command{
 		Use: "check", Short: "Prove the configuration without starting", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -28,7 +29,7 @@ func Command() *cobra.Command {
 				err = c.Check()
 			}
 			if err == nil {
-				err = assemble.Prove(cmd.Context(), &c.Config)
+				err = assemble.Prove(cmd.Context(), &c.Config, connect)
 			}
 			if err != nil {
 				return err
@@ -40,6 +41,7 @@ func Command() *cobra.Command {
 			return err
 		},
 	}
+	check.Flags().BoolVar(&connect, "connect", false, "also ask the servers of catalogs to let this one in")
 	var origin bool
 	show := &cobra.Command{
 		Use: "show", Short: "Print every setting with its value, secrets redacted", Args: cobra.NoArgs,

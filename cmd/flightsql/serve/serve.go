@@ -6,6 +6,7 @@ package serve
 import (
 	"context"
 	"net"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -57,7 +58,7 @@ func Command() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration file (YAML)")
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port of Flight SQL (listen.flight)")
-	cmd.Flags().StringArrayVar(&catalogs, "catalog", nil, "name=folder of a warehouse, or name=file.metadata.json; may be given several times")
+	cmd.Flags().StringArrayVar(&catalogs, "catalog", nil, "name=folder of a warehouse, name=file.metadata.json, or name=URL?warehouse=... of a REST catalog; may be given several times")
 	return cmd
 }
 
@@ -98,9 +99,19 @@ func Flags(c *config.Loaded, catalogs []string, listen string) error {
 	return nil
 }
 
-// CatalogAt describes the catalog at a location: a metadata file is registered as default.<folder of the table>, all else
-// is a warehouse.
+// CatalogAt describes the catalog at a location: an http or https URL is that of a REST catalog, its query holds properties; a
+// metadata file is registered as default.<folder of the table>; all else is a warehouse.
 func CatalogAt(location string) config.Catalog {
+	if strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://") {
+		base, query, _ := strings.Cut(location, "?")
+		p := map[string]string{"uri": base}
+		if q, err := url.ParseQuery(query); err == nil {
+			for k := range q {
+				p[k] = q.Get(k)
+			}
+		}
+		return config.Catalog{Type: "rest", Properties: p}
+	}
 	if strings.HasSuffix(location, ".metadata.json") || strings.HasSuffix(location, ".metadata.json.gz") {
 		table := path.Base(path.Dir(path.Dir(location)))
 		return config.Catalog{Type: "registered", Tables: map[string]string{"default." + table: location}}

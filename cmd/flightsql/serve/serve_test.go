@@ -30,6 +30,11 @@ func TestCatalogFlags(t *testing.T) {
 	require.True(t, c.Auth.Anonymous, "a try on loopback needs no login")
 
 	c = load()
+	require.NoError(t, serve.Flags(c, []string{"r=http://host:8181/catalog?warehouse=demo&client.region=eu"}, ""))
+	require.Equal(t, config.Catalog{Type: "rest", Properties: map[string]string{"uri": "http://host:8181/catalog", "warehouse": "demo", "client.region": "eu"}}, c.Catalogs["r"])
+	require.NoError(t, c.Check())
+
+	c = load()
 	require.NoError(t, serve.Flags(c, []string{"lake=/w"}, "0.0.0.0:1"))
 	require.False(t, c.Auth.Anonymous)
 	require.ErrorContains(t, serve.Flags(load(), []string{"lake=/a", "lake=/b"}, ""), "lake is given twice")
