@@ -88,6 +88,14 @@ type Limits struct {
 	Workers int    `yaml:"workers" default:"0" doc:"Threads a query may use; 0 is one a core."`
 	Query   Query  `yaml:"query" doc:"Limits of one query."`
 	Spill   Spill  `yaml:"spill" doc:"Disk for what does not fit into memory."`
+
+	Concurrency Concurrency `yaml:"concurrency" doc:"How many statements run side by side; others wait in the order they came."`
+}
+
+// Concurrency bounds what runs at once.
+type Concurrency struct {
+	Queries int           `yaml:"queries" default:"0" doc:"Statements that run at once; 0 is any number, as long as the running ones leave some of limits.memory free."`
+	Wait    time.Duration `yaml:"wait" default:"60s" doc:"How long a statement waits for its turn before it fails; 0s is for ever."`
 }
 
 // Query bounds one query.

@@ -41,6 +41,9 @@ type Options struct {
 	Workers int // threads a query may use; default GOMAXPROCS
 	// QueryMemory limits one query in bytes; 0 leaves it to Pool.
 	QueryMemory int64
+	// Concurrency is how many statements run at once, 0 any number; the others wait for QueueTime, 0 for ever.
+	Concurrency int
+	QueueTime   time.Duration
 	// QueryTime ends a statement after so long; 0 never.
 	QueryTime time.Duration
 	// Spill is where queries put what memory does not hold; nil is the system's directory for temporary files.
@@ -61,6 +64,7 @@ type Options struct {
 // Server answers Flight SQL.
 type Server struct {
 	flight.BaseFlightServer
+	gate     *gate
 	opt      Options
 	catalogs map[string]catalog.Catalog
 	names    []string
@@ -100,6 +104,10 @@ func New(opt Options) (*Server, error) {
 		opt.Log = zap.NewNop()
 	}
 	s := &Server{opt: opt, catalogs: map[string]catalog.Catalog{}, sessions: newSessions(), running: newRunning()}
+	s.gate = &gate{max: opt.Concurrency, wait: opt.QueueTime}
+	if opt.Pool != nil {
+		s.gate.queries, s.gate.total = opt.Pool.Child("queries", 0), opt.Pool.Limit()
+	}
 	for _, c := range opt.Catalogs {
 		s.catalogs[c.Name()] = c
 		s.names = append(s.names, c.Name())

@@ -197,7 +197,12 @@ func (st *statement) rows(ctx context.Context, out *rowWriter) error {
 }
 
 func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWriter) error {
-	pool := st.s.opt.Pool.Child("query "+st.h.ID, st.s.opt.QueryMemory)
+	leave, err := st.s.gate.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	pool := st.s.gate.queries.Child("query "+st.h.ID, st.s.opt.QueryMemory)
 	// A batch being gathered and the copies that the wire makes of it.
 	const wireBytes = 4 * batchBytes
 	if err := pool.Reserve(wireBytes); err != nil {
