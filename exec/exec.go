@@ -188,6 +188,8 @@ type run struct {
 	spools  map[int]*spool
 	filters map[int]*joinFilter
 	area    *spill.Area
+	// spilling is the parent of the pools of operators that spill.
+	spilling *memory.Pool
 
 	mu      sync.Mutex
 	cleanup []func()
@@ -224,10 +226,17 @@ func (r *run) account(op *profile.Operator) *account {
 	return a
 }
 
-// spillable is the account of an operator that can spill. It may have three quarters of the query's memory, so that whatever runs beside it
-// has room too.
+// scanBytes is what operators that spill leave to scans and to what cannot spill: at least a quarter of the query's memory, at most half.
+const scanBytes = 48 << 20
+
+// spillable is the account of an operator that can spill. All of them together leave room for scans, and none may have all of what they
+// share.
 func (r *run) spillable(op *profile.Operator) *account {
-	a := &account{pool: r.q.Pool.Child(op.Name, r.q.Pool.Limit()/4*3), op: op}
+	if r.spilling == nil {
+		limit := r.q.Pool.Limit()
+		r.spilling = r.q.Pool.Child("operators", limit-max(limit/4, min(limit/2, scanBytes)))
+	}
+	a := &account{pool: r.spilling.Child(op.Name, r.spilling.Limit()/4*3), op: op}
 	r.atEnd(a.free)
 	return a
 }
