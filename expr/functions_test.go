@@ -129,7 +129,7 @@ func plainJSON(v vector.Value, t vector.Type) any {
 	return expr.FormatValue(v, t)
 }
 
-// close reports equality but for the last digits of numbers.
+// alike reports equality but for the last digits of numbers.
 func alike(a, b any) bool {
 	switch x := a.(type) {
 	case float64:
@@ -158,6 +158,13 @@ var fieldTypes = regexp.MustCompile(`row\([^)]*\)`)
 
 // testdata/functions.jsonl holds statements with the types and rows, or the name of the error, that Trino 483 gave for them.
 func TestFunctionsAnswerAsTrino(t *testing.T) {
+	for _, workers := range []int{1, 4} {
+		answersAsTrino(t, workers)
+	}
+}
+
+func answersAsTrino(t *testing.T, workers int) {
+	t.Helper()
 	f, err := os.Open("testdata/functions.jsonl")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
@@ -171,7 +178,7 @@ func TestFunctionsAnswerAsTrino(t *testing.T) {
 			Error string   `json:"error"`
 		}
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &c))
-		rows, types, err := run(t, c.SQL, 1)
+		rows, types, err := run(t, c.SQL, workers)
 		if c.Error != "" {
 			var e *fault.Error
 			if !errors.As(err, &e) {

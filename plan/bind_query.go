@@ -30,7 +30,8 @@ func (s *bound) ids() []int {
 	return ids
 }
 
-// cte is a common table expression. Its plan is bound once; each use has columns of its own.
+// cte is a common table expression. Its plan is bound once; each use has columns of its own. bound is nil while it is being bound
+// itself.
 type cte struct {
 	name  string
 	bound *bound
@@ -68,19 +69,22 @@ func (b *binder) with(w *sql.With, outer *scope) (*scope, error) {
 		if s.ctes[key] != nil {
 			return nil, b.errorf(t.Name.Pos, fault.Invalid, "DUPLICATE_NAMED_QUERY", "WITH defines %q twice", t.Name.Name)
 		}
-		if w.Recursive && refersTo(t.Query, key) {
-			return nil, b.unsupported(t.Name.Pos, "recursive queries are not supported")
-		}
 		// A table of WITH sees those before it: the scope grows as they are bound.
 		seen := &scope{parent: outer, ctes: map[string]*cte{}}
 		for k, v := range s.ctes {
 			seen.ctes[k] = v
 		}
-		q, err := b.query(t.Query, seen)
-		if err != nil {
-			return nil, err
+		if w.Recursive {
+			seen.ctes[key] = &cte{name: t.Name.Name} // of no use, but it hides tables of that name
 		}
-		if q, err = b.rename(q, t.Columns, t.Name); err != nil {
+		var q *bound
+		var err error
+		if w.Recursive && refersTo(t.Query, key) {
+			q, err = b.recursive(t, key, seen)
+		} else if q, err = b.query(t.Query, seen); err == nil {
+			q, err = b.rename(q, t.Columns, t.Name)
+		}
+		if err != nil {
 			return nil, err
 		}
 		c := &cte{name: t.Name.Name, bound: q}

@@ -157,6 +157,9 @@ func (b *binder) tableAlias(s *bound, a *sql.Alias, qual []string) (*scope, erro
 
 // useCTE makes a use of a common table expression, with columns of its own.
 func (b *binder) useCTE(c *cte, t *sql.TableName) (rel, *scope, error) {
+	if c.bound == nil {
+		return nil, nil, b.errorf(t.Parts[0].Pos, fault.Invalid, "INVALID_RECURSIVE_REFERENCE", "a recursive query can refer to itself only in the FROM of its step, after UNION")
+	}
 	if t.Version != nil {
 		return nil, nil, b.errorf(t.Version.Pos, fault.Invalid, "NOT_SUPPORTED", "%q is a query of WITH and has no versions", c.name)
 	}
