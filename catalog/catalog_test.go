@@ -31,6 +31,17 @@ func TestLocationMapping(t *testing.T) {
 		require.Equal(t, want, m.Map(in), in)
 	}
 	require.Equal(t, "/x", LocationMapping{}.Map("/x"))
+	require.True(t, LocationMapping{}.Empty())
+	require.False(t, m.Empty())
+	for _, cut := range []string{"s3", "s3://buc", "s3://bucket", "s3://bucket/de", "s3://bucket/deep", "hdfs://nn"} {
+		_, ok := m.MapPrefix(cut)
+		require.False(t, ok, cut)
+	}
+	for cut, want := range map[string]string{"s3://bucket/a": "/mnt/bucket/a", "s3://bucket/deep/f": "/mnt/deep/f", "/data": "/data"} {
+		got, ok := m.MapPrefix(cut)
+		require.True(t, ok, cut)
+		require.Equal(t, want, got)
+	}
 }
 
 const metadataTemplate = `{"format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "/t",

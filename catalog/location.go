@@ -37,3 +37,17 @@ func (m LocationMapping) Map(path string) string {
 	}
 	return path
 }
+
+// Empty reports whether the mapping maps every path to itself.
+func (m LocationMapping) Empty() bool { return len(m.rules) == 0 }
+
+// MapPrefix maps the beginning of paths, such as a bound that a writer cut short. ok is false when the paths that begin so may
+// map by different rules, because a rule's prefix goes further than this one.
+func (m LocationMapping) MapPrefix(prefix string) (mapped string, ok bool) {
+	for _, r := range m.rules {
+		if strings.HasPrefix(r.from, prefix) {
+			return "", false
+		}
+	}
+	return m.Map(prefix), true
+}

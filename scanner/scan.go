@@ -491,8 +491,15 @@ func (sc *scan) deleteFile(f *manifest.File, m *manifest.Manifest, i int) (*dele
 		if st := m.Column(idDeletePath); st != nil {
 			lo, okL := st.Lower.At(i)
 			hi, okH := st.Upper.At(i)
-			if okL && okH && len(lo) > 0 {
-				d.Bounded, d.Lower, d.Upper = true, sc.mapPath(string(lo)), sc.mapPath(string(hi))
+			switch mapping := sc.r.Table.Locations; {
+			case !okL || !okH || len(lo) == 0:
+			case mapping.Empty():
+				d.Bounded, d.Lower, d.Upper = true, string(lo), string(hi)
+			case string(lo) == string(hi):
+				// Mapping keeps no order, and a bound cut short may not show by which rule its paths map: what cannot be
+				// told bounds nothing, lest the deletes be missed.
+				d.Lower, d.Bounded = mapping.MapPrefix(string(lo))
+				d.Upper = d.Lower
 			}
 		}
 	}
