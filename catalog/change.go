@@ -33,10 +33,7 @@ func (t *Table) Steps(after *int64, to int64) ([]Step, error) {
 	var out []Step
 	id := to
 	seen := map[int64]bool{}
-	for {
-		if after != nil && id == *after {
-			break
-		}
+	for after == nil || id != *after {
 		s := t.Metadata.SnapshotByID(id)
 		switch {
 		case s == nil && id == to:

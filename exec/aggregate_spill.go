@@ -359,12 +359,14 @@ func (r *partReader) chunk(ctx context.Context) (*vector.Chunk, error) {
 				return nil, err
 			}
 		}
-		u, ok := aggUnit{}, false
+		var u aggUnit
 		if n := len(r.own); n > 0 {
-			u, ok = r.own[n-1], true
-			r.own = r.own[:n-1]
-		} else if u, ok = r.a.take(); !ok {
-			return nil, nil
+			u, r.own = r.own[n-1], r.own[:n-1]
+		} else {
+			var ok bool
+			if u, ok = r.a.take(); !ok {
+				return nil, nil
+			}
 		}
 		if err := r.load(ctx, u); err != nil {
 			return nil, err

@@ -69,7 +69,9 @@ func drain(b *testing.B, n plan.Node, tables ...*table) {
 			break
 		}
 	}
-	res.Close()
+	if err := res.Close(); err != nil {
+		b.Fatal(err)
+	}
 }
 
 const benchRows = 1 << 20

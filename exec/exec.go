@@ -220,12 +220,6 @@ type account struct {
 	held int64
 }
 
-func (r *run) account(op *profile.Operator) *account {
-	a := &account{pool: r.q.Pool.Child(op.Name, 0), op: op}
-	r.atEnd(a.free)
-	return a
-}
-
 // scanBytes is what operators that spill leave to scans and to what cannot spill: at least a quarter of the query's memory, at most half.
 const scanBytes = 48 << 20
 

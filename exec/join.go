@@ -381,7 +381,6 @@ type probeLocal struct {
 	g      kernel.Gatherer
 	gl     kernel.Gatherer
 	seen   []bool
-	count  []int32
 	pairL  []uint16
 	pairR  []int32
 	resSel []uint16

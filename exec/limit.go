@@ -77,7 +77,7 @@ type limitLocal struct {
 	out vector.Chunk
 }
 
-func (l *limitOp) local() (local, error) { return &limitLocal{op: l}, nil }
+func (o *limitOp) local() (local, error) { return &limitLocal{op: o}, nil }
 
 func (l *limitLocal) push(ctx context.Context, c *vector.Chunk, out emit) error {
 	o := l.op

@@ -57,10 +57,10 @@ func (f *joinFilter) fill(x *plan.Join, keys *vector.Vector, n int) int64 {
 		return 0
 	}
 	f.t, f.filled, f.empty = keys.Type, true, true
-	switch p := keys.Type.Physical(); {
-	case p == vector.PInt32:
+	switch keys.Type.Physical() {
+	case vector.PInt32:
 		fillInts(f, keys, keys.I32, n)
-	case p == vector.PInt64:
+	case vector.PInt64:
 		fillInts(f, keys, keys.I64, n)
 	default:
 		f.fillValues(keys, n)

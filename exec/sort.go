@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/skua-db/skua/exec/kernel"
-	"github.com/skua-db/skua/exec/spill"
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/plan"
 	"github.com/skua-db/skua/profile"
@@ -70,8 +69,6 @@ type sortLocal struct {
 	ends  []int
 	rows  []sortRow
 	mem   share
-
-	file *spill.File
 
 	bound    []byte // key of the keep-th row so far; rows after it are dropped
 	hasBound bool

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -45,11 +46,10 @@ func (b *binder) view(t *sql.TableName, v *catalog.View) (rel, *scope, error) {
 
 // outside takes the position within the view's text out of an error, which would be read as one in the statement.
 func outside(err error) error {
-	e, ok := err.(*fault.Error)
-	if !ok {
-		return err
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		return e.At(0, 0)
 	}
-	return e.At(0, 0)
+	return err
 }
 
 // viewText chooses a representation.

@@ -46,7 +46,8 @@ func longs(from, to, step int64) func(yield func(arrow.RecordBatch, error) bool)
 func appendLongs(t testing.TB, tbl *table.Table, from, to int64) *table.Table {
 	t.Helper()
 	var records []arrow.RecordBatch
-	for rec := range longs(from, to, 1) {
+	for rec, err := range longs(from, to, 1) {
+		require.NoError(t, err)
 		rec.Retain()
 		records = append(records, rec)
 	}

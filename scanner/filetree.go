@@ -25,15 +25,15 @@ type fileNode struct {
 	orc  *orc.Node
 }
 
-// onceARow reports whether n is a leaf with one value a row, so that a file's statistics of it bound the rows.
-func (n *fileNode) onceARow() bool {
+// onceARow reports whether f is a leaf with one value a row, so that a file's statistics of it bound the rows.
+func (f *fileNode) onceARow() bool {
 	switch {
-	case n.kind != vector.Null:
+	case f.kind != vector.Null:
 		return false
-	case n.orc != nil:
-		return !n.orc.Repeated
+	case f.orc != nil:
+		return !f.orc.Repeated
 	}
-	return n.pq.IsLeaf() && n.pq.MaxRep == 0
+	return f.pq.IsLeaf() && f.pq.MaxRep == 0
 }
 
 func parquetTree(root *parquet.Node) *fileNode {

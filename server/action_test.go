@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestMalformedActions(t *testing.T) {
 	names := []string{"", "nope", "BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint", "CreatePreparedSubstraitPlan"}
 	for {
 		a, err := list.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		require.NoError(t, err)
@@ -42,7 +43,7 @@ func TestMalformedActions(t *testing.T) {
 			for err == nil {
 				_, err = stream.Recv()
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				continue
 			}
 			require.Contains(t, []codes.Code{codes.InvalidArgument, codes.Unimplemented}, status.Code(err), "%s %.20q: %v", name, body, err)

@@ -120,10 +120,10 @@ func (k *Keys) upsert(cols []*vector.Vector, rows []uint16, ids []uint32) []uint
 
 // Grows reports whether numbering n more rows may make the table larger, which doubles it.
 func (k *Keys) Grows(n int) bool {
-	switch {
-	case k.mode == modeInt:
+	switch k.mode {
+	case modeInt:
 		return 2*(k.ints.n+n) > len(k.ints.slots)
-	case k.mode == modePair:
+	case modePair:
 		return 2*(k.pairs.n+n) > len(k.pairs.slots)
 	}
 	return 2*(len(k.strs.ends)+n) > len(k.strs.slots)
@@ -131,13 +131,13 @@ func (k *Keys) Grows(n int) bool {
 
 // Hashes gives a hash of each row that is equal for rows which Upsert numbers equally. It depends on the types and the process only.
 func (k *Keys) Hashes(cols []*vector.Vector, rows []uint16, dst []uint64) {
-	switch {
-	case k.mode == modePair:
+	switch k.mode {
+	case modePair:
 		k.packPairs(cols, rows)
 		for p, x := range k.kPair {
 			dst[p] = Mix2(x[0], x[1])
 		}
-	case k.mode == modeBytes:
+	case modeBytes:
 		k.encode(cols, rows)
 		for p, b := range k.kByte {
 			dst[p] = Bytes(b)
