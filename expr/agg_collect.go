@@ -19,21 +19,26 @@ type list struct {
 	some bool
 }
 
+// listAcc gathers the values of a group; finish makes the answer of them, which for no value is NULL.
+func listAcc(a *Aggregate, takesNull bool, finish func([]vector.Value) vector.Value) *stateAcc[list] {
+	return &stateAcc[list]{t: a.Typ, takesNull: takesNull, size: 32,
+		add: func(s *list, args []*vector.Vector, i int) (int64, error) {
+			v := args[0].Get(i)
+			s.vs, s.some = append(s.vs, v), true
+			return valueBytes(v), nil
+		},
+		merge: func(a, b *list) error { a.vs, a.some = append(a.vs, b.vs...), a.some || b.some; return nil },
+		result: func(s *list) (vector.Value, error) {
+			if !s.some {
+				return nil, nil
+			}
+			return finish(s.vs), nil
+		}}
+}
+
 func init() {
 	defAgg("array_agg list collect_list", "(T) array(T)", "array of the values", func(a *Aggregate, _ *Context) (Accumulator, error) {
-		return &stateAcc[list]{t: a.Typ, takesNull: true, size: 32,
-			add: func(s *list, args []*vector.Vector, i int) (int64, error) {
-				v := args[0].Get(i)
-				s.vs, s.some = append(s.vs, v), true
-				return valueBytes(v), nil
-			},
-			merge: func(a, b *list) error { a.vs, a.some = append(a.vs, b.vs...), a.some || b.some; return nil },
-			result: func(s *list) (vector.Value, error) {
-				if !s.some {
-					return nil, nil
-				}
-				return s.vs, nil
-			}}, nil
+		return listAcc(a, true, func(vs []vector.Value) vector.Value { return vs }), nil
 	}, inOrder)
 	type text struct {
 		b    strings.Builder
@@ -86,19 +91,7 @@ func init() {
 		func(s *aggSig) { s.notNull = true })
 	defAgg("set_agg collect_set", "(T) array(T)", "array of the distinct values", func(a *Aggregate, _ *Context) (Accumulator, error) {
 		t := a.Args[0].Type()
-		return &stateAcc[list]{t: a.Typ, size: 32,
-			add: func(s *list, args []*vector.Vector, i int) (int64, error) {
-				v := args[0].Get(i)
-				s.vs, s.some = append(s.vs, v), true
-				return valueBytes(v), nil
-			},
-			merge: func(a, b *list) error { a.vs, a.some = append(a.vs, b.vs...), a.some || b.some; return nil },
-			result: func(s *list) (vector.Value, error) {
-				if !s.some {
-					return nil, nil
-				}
-				return distinct(t, s.vs), nil
-			}}, nil
+		return listAcc(a, false, func(vs []vector.Value) vector.Value { return distinct(t, vs) }), nil
 	}, inOrder)
 }
 

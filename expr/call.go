@@ -120,7 +120,7 @@ func (x *callNode) onDictionary(sel []uint16, n int) (*vector.Vector, bool) {
 	if dict == nil {
 		return nil, false
 	}
-	d := dictLen(dict.Dict)
+	d := dict.Dict.StoredLen()
 	if d == 0 || d > len(rowsOf(sel, n)) {
 		return nil, false
 	}

@@ -113,7 +113,7 @@ func (x *castNode) eval(b *batch, sel []uint16) (*vector.Vector, error) {
 		return nil, err
 	}
 	if v.Form == vector.Dictionary && !nested(x.to) {
-		if d := dictLen(v.Dict); d > 0 && d <= len(rowsOf(sel, b.n)) {
+		if d := v.Dict.StoredLen(); d > 0 && d <= len(rowsOf(sel, b.n)) {
 			if out, err := x.convert(v.Dict, nil, d); err == nil {
 				return overCodes(v, out, b.n, sel, &x.wrapped, &x.bits), nil
 			}

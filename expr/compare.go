@@ -215,7 +215,7 @@ func (x *compareNode) hits(l, r *vector.Vector, n int, sel, dst []uint16) []uint
 		return x.distinct(l, r, n, sel, dst)
 	}
 	if r.Form == vector.Constant && l.Form == vector.Dictionary && !r.IsNull(0) && r.Type.Kind != vector.Null {
-		if d := dictLen(l.Dict); d <= len(sel) {
+		if d := l.Dict.StoredLen(); d <= len(sel) {
 			return x.dict.filter(l, d, sel, dst, func(v *vector.Vector, sel, dst []uint16) []uint16 {
 				return comparePhysical(x.op, v, r, sel, dst)
 			})

@@ -214,9 +214,9 @@ func (p *parsed) value(what string) (days, nanos int64, err error) {
 	if p.m < 1 || p.m > 12 || p.d < 1 || p.d > int64(monthDays(p.y, int(p.m))) || h > 23 || p.mi > 59 || p.s > 59 {
 		return 0, 0, badArgument("%s: a part of the date is out of range", what)
 	}
-	days = daysOf(p.y, int(p.m), int(p.d))
+	days = vector.CivilDays(p.y, int(p.m), int(p.d))
 	if p.doy > 0 {
-		days = daysOf(p.y, 1, 1) + p.doy - 1
+		days = vector.CivilDays(p.y, 1, 1) + p.doy - 1
 	}
 	return days, (h*3600+p.mi*60+p.s)*1e9 + p.nanos, nil
 }

@@ -54,12 +54,12 @@ func weekday(days int64) int64 { return floorMod(days+3, 7) + 1 }
 func isoWeek(days int64) (year, week int64) {
 	thursday := days - weekday(days) + 4
 	y, _, _ := civil(thursday)
-	return y, (thursday-daysOf(y, 1, 1))/7 + 1
+	return y, (thursday-vector.CivilDays(y, 1, 1))/7 + 1
 }
 
 func dayOfYear(days int64) int64 {
 	y, _, _ := civil(days)
-	return days - daysOf(y, 1, 1) + 1
+	return days - vector.CivilDays(y, 1, 1) + 1
 }
 
 var dateParts = map[string]struct {
@@ -121,7 +121,7 @@ func init() {
 			return fn1(func(_ *evalCall, v int64) (int64, error) {
 				d, _ := w(v)
 				y, m, _ := civil(d)
-				return daysOf(y, m, monthDays(y, m)), nil
+				return vector.CivilDays(y, m, monthDays(y, m)), nil
 			}), nil
 		})
 	}
@@ -316,15 +316,15 @@ func truncate(unit string, k vector.Kind, d, n int64) (int64, int64, error) {
 	case "week":
 		return d - weekday(d) + 1, 0, nil
 	case "month":
-		return daysOf(y, m, 1), 0, nil
+		return vector.CivilDays(y, m, 1), 0, nil
 	case "quarter":
-		return daysOf(y, (m-1)/3*3+1, 1), 0, nil
+		return vector.CivilDays(y, (m-1)/3*3+1, 1), 0, nil
 	case "year":
-		return daysOf(y, 1, 1), 0, nil
+		return vector.CivilDays(y, 1, 1), 0, nil
 	case "decade":
-		return daysOf(floorDiv(y, 10)*10, 1, 1), 0, nil
+		return vector.CivilDays(floorDiv(y, 10)*10, 1, 1), 0, nil
 	case "century":
-		return daysOf(floorDiv(y-1, 100)*100+1, 1, 1), 0, nil
+		return vector.CivilDays(floorDiv(y-1, 100)*100+1, 1, 1), 0, nil
 	}
 	return 0, 0, badUnit(unit, k)
 }
@@ -586,7 +586,7 @@ func zonesAndEpochs() {
 		if m < 1 || m > 12 || y < -999999 || y > 999999 || d < 1 || d > int64(monthDays(y, int(m))) {
 			return 0, badArgument("%d-%d-%d is not a date", y, m, d)
 		}
-		return daysOf(y, int(m), int(d)), nil
+		return vector.CivilDays(y, int(m), int(d)), nil
 	}))
 }
 

@@ -205,7 +205,7 @@ func (c *compiler) like(e *Like) (node, error) {
 func (x *likeNode) matches(a, p *vector.Vector, n int, sel, dst []uint16) ([]uint16, error) {
 	dst = dst[:cap(dst)]
 	if x.m != nil && a.Form == vector.Dictionary {
-		if d := dictLen(a.Dict); d <= len(sel) {
+		if d := a.Dict.StoredLen(); d <= len(sel) {
 			return x.dict.filter(a, d, sel, dst, x.constant), nil
 		}
 	}
@@ -282,15 +282,7 @@ func (x *likeNode) filter(b *batch, sel, dst []uint16) ([]uint16, error) {
 	for _, i := range hits {
 		x.mark[i] = false
 	}
-	j := 0
-	dst = dst[:cap(dst)]
-	for _, i := range sel {
-		dst[j] = i
-		if x.mark[i] {
-			j++
-		}
-	}
-	return dst[:j], nil
+	return keepMarked(sel, x.mark, dst), nil
 }
 
 func (x *likeNode) eval(b *batch, sel []uint16) (*vector.Vector, error) {

@@ -105,15 +105,20 @@ func (x *orNode) filter(b *batch, sel, dst []uint16) ([]uint16, error) {
 			break
 		}
 	}
+	return keepMarked(sel, x.mark, dst), nil
+}
+
+// keepMarked writes the rows of sel that are marked into dst. It has no branch on the mark, which no predictor would guess.
+func keepMarked(sel []uint16, mark []bool, dst []uint16) []uint16 {
 	j := 0
 	dst = dst[:cap(dst)]
 	for _, i := range sel {
 		dst[j] = i
-		if x.mark[i] {
+		if mark[i] {
 			j++
 		}
 	}
-	return dst[:j], nil
+	return dst[:j]
 }
 
 func (x *orNode) eval(b *batch, sel []uint16) (*vector.Vector, error) {
@@ -321,7 +326,7 @@ func memberSet[T comparable](values []vector.Value) func(v *vector.Vector, sel, 
 func (x *inNode) members(v *vector.Vector, n int, sel, dst []uint16) []uint16 {
 	dst = dst[:cap(dst)]
 	if v.Form == vector.Dictionary {
-		if d := dictLen(v.Dict); d <= len(sel) {
+		if d := v.Dict.StoredLen(); d <= len(sel) {
 			return x.dict.filter(v, d, sel, dst, x.set)
 		}
 	}
@@ -348,15 +353,7 @@ func (x *inNode) filter(b *batch, sel, dst []uint16) ([]uint16, error) {
 	for _, i := range x.members(v, b.n, sel, x.s1) {
 		x.mark[i] = false
 	}
-	j := 0
-	dst = dst[:cap(dst)]
-	for _, i := range sel {
-		dst[j] = i
-		if x.mark[i] {
-			j++
-		}
-	}
-	return dst[:j], nil
+	return keepMarked(sel, x.mark, dst), nil
 }
 
 func (x *inNode) eval(b *batch, sel []uint16) (*vector.Vector, error) {

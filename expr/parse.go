@@ -171,7 +171,7 @@ func (p *timeText) date() int64 {
 		p.ok = false
 		return 0
 	}
-	return daysOf(y, int(m), int(d))
+	return vector.CivilDays(y, int(m), int(d))
 }
 
 // clock reads H:M[:S[.fraction]] as nanoseconds; more than nine digits of a fraction round. digits tells how many were written.

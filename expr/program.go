@@ -312,7 +312,7 @@ func wrapRows(v, f *vector.Vector, n int, sel []uint16, out *vector.Vector, vali
 	if v.Form == vector.Dictionary {
 		ff := f
 		if f.Form != vector.Flat {
-			ff = flattenAll(f, dictLen(v.Dict))
+			ff = flattenAll(f, v.Dict.StoredLen())
 		}
 		inner := *ff
 		inner.Valid = nil
@@ -347,39 +347,6 @@ func wrapRows(v, f *vector.Vector, n int, sel []uint16, out *vector.Vector, vali
 	}
 	out.Valid = bm
 	return out
-}
-
-func dictLen(v *vector.Vector) int {
-	switch v.Type.Physical() {
-	case vector.PBool:
-		return len(v.Bools)
-	case vector.PInt32:
-		return len(v.I32)
-	case vector.PInt64:
-		return len(v.I64)
-	case vector.PInt128:
-		return len(v.I128)
-	case vector.PFloat32:
-		return len(v.F32)
-	case vector.PFloat64:
-		return len(v.F64)
-	case vector.PView:
-		return len(v.Views)
-	case vector.PList:
-		return len(v.Offsets) - 1
-	case vector.PRow:
-		if len(v.Children) > 0 {
-			return childLen(v.Children[0])
-		}
-	}
-	return 0
-}
-
-func childLen(v *vector.Vector) int {
-	if v.Form == vector.Dictionary {
-		return len(v.Codes)
-	}
-	return dictLen(v)
 }
 
 // flattenAll copies the first n rows into a flat vector.

@@ -121,7 +121,7 @@ func instant(wall int64, t vector.Type, z *time.Location) (v int64, ok bool) {
 	return wall - int64(before)*per, false
 }
 
-// civil gives year, month and day of a day number in the proleptic Gregorian calendar (Howard Hinnant's algorithm).
+// civil is the inverse of vector.CivilDays.
 func civil(days int64) (y int64, m, d int) {
 	z := days + 719468
 	era := floorDiv(z, 146097)
@@ -139,19 +139,6 @@ func civil(days int64) (y int64, m, d int) {
 		y++
 	}
 	return y, m, d
-}
-
-// daysOf is the inverse of civil.
-func daysOf(y int64, m, d int) int64 {
-	if m <= 2 {
-		y--
-	}
-	era := floorDiv(y, 400)
-	yoe := y - era*400
-	mp := int64(m+9) % 12
-	doy := (153*mp+2)/5 + int64(d) - 1
-	doe := yoe*365 + yoe/4 - yoe/100 + doy
-	return era*146097 + doe - 719468
 }
 
 func leap(y int64) bool { return y%4 == 0 && (y%100 != 0 || y%400 == 0) }
@@ -174,5 +161,5 @@ func addMonths(days, months int64) int64 {
 	y, m, d := civil(days)
 	k := y*12 + int64(m-1) + months
 	y, m = floorDiv(k, 12), int(floorMod(k, 12))+1
-	return daysOf(y, m, min(d, monthDays(y, m)))
+	return vector.CivilDays(y, m, min(d, monthDays(y, m)))
 }

@@ -52,17 +52,9 @@ func (x *exprBinder) call(c *sql.Call) (expr.Expr, error) {
 	if c.ArgNames != nil {
 		return nil, x.b.errorf(at, fault.Invalid, "NOT_SUPPORTED", "arguments by name are not supported in calls of scalar functions")
 	}
-	args := make([]expr.Arg, len(c.Args))
-	for i, a := range c.Args {
-		if l, ok := a.(*sql.Lambda); ok {
-			args[i] = x.lambdaArg(l)
-			continue
-		}
-		v, err := x.bind(a)
-		if err != nil {
-			return nil, err
-		}
-		args[i] = v
+	args, err := x.lambdaArgs(c)
+	if err != nil {
+		return nil, err
 	}
 	e, err := expr.NewLambdaCall(name, args)
 	return e, x.b.place(at, err)
@@ -177,10 +169,8 @@ func (x *exprBinder) newAggregate(name string, c *sql.Call) (*expr.Aggregate, er
 }
 
 // lambdaAggregate binds an aggregate some of whose arguments are lambdas.
-func (x *exprBinder) lambdaAggregate(name string, c *sql.Call) (*expr.Aggregate, error) {
-	if c.OrderBy != nil {
-		return nil, x.b.unsupported(c.At(), "%s with ORDER BY is not supported", name)
-	}
+// lambdaArgs binds the arguments of a call among which lambdas may be.
+func (x *exprBinder) lambdaArgs(c *sql.Call) ([]expr.Arg, error) {
 	args := make([]expr.Arg, len(c.Args))
 	for i, a := range c.Args {
 		if l, ok := a.(*sql.Lambda); ok {
@@ -192,6 +182,17 @@ func (x *exprBinder) lambdaAggregate(name string, c *sql.Call) (*expr.Aggregate,
 			return nil, err
 		}
 		args[i] = v
+	}
+	return args, nil
+}
+
+func (x *exprBinder) lambdaAggregate(name string, c *sql.Call) (*expr.Aggregate, error) {
+	if c.OrderBy != nil {
+		return nil, x.b.unsupported(c.At(), "%s with ORDER BY is not supported", name)
+	}
+	args, err := x.lambdaArgs(c)
+	if err != nil {
+		return nil, err
 	}
 	var filter expr.Expr
 	if c.Filter != nil {

@@ -245,23 +245,7 @@ func dateText(s string) (int64, error) {
 	if err1 != nil || err2 != nil || err3 != nil || m < 1 || m > 12 || d < 1 || d > 31 {
 		return 0, fmt.Errorf("%q is no date", s)
 	}
-	return civilDays(sign*y, m, d), nil
-}
-
-// civilDays counts the days from 1970-01-01 to a date of the proleptic Gregorian calendar.
-func civilDays(y, m, d int64) int64 {
-	if m <= 2 {
-		y--
-	}
-	era := y / 400
-	if y < 0 {
-		era = (y - 399) / 400
-	}
-	yoe := y - era*400
-	mp := (m + 9) % 12
-	doy := (153*mp+2)/5 + d - 1
-	doe := yoe*365 + yoe/4 - yoe/100 + doy
-	return era*146097 + doe - 719468
+	return vector.CivilDays(sign*y, int(m), int(d)), nil
 }
 
 // timeText reads hh:mm[:ss[.fraction]] in units of the given number of digits.

@@ -150,3 +150,34 @@ func (v *Vector) Bytes(i int) []byte {
 	s := v.Values()
 	return s.Views[v.Index(i)].Bytes(s.Bufs)
 }
+
+// StoredLen is the number of values that v itself holds, whatever its rows make of them: of a dictionary's values, how many there are.
+// For a type without values it is 0.
+func (v *Vector) StoredLen() int {
+	if v.Form == Dictionary {
+		return len(v.Codes)
+	}
+	switch v.Type.Physical() {
+	case PBool:
+		return len(v.Bools)
+	case PInt32:
+		return len(v.I32)
+	case PInt64:
+		return len(v.I64)
+	case PInt128:
+		return len(v.I128)
+	case PFloat32:
+		return len(v.F32)
+	case PFloat64:
+		return len(v.F64)
+	case PView:
+		return len(v.Views)
+	case PList:
+		return len(v.Offsets) - 1
+	case PRow:
+		if len(v.Children) > 0 {
+			return v.Children[0].StoredLen()
+		}
+	}
+	return 0
+}

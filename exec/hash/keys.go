@@ -249,24 +249,13 @@ func (k *Keys) byCodes(cols []*vector.Vector, rows []uint16, ids []uint32) bool 
 	return true
 }
 
+// dictLen is the number of a dictionary's values; nested ones are taken for more than pay off.
 func dictLen(v *vector.Vector) int {
 	switch v.Type.Physical() {
-	case vector.PBool:
-		return len(v.Bools)
-	case vector.PInt32:
-		return len(v.I32)
-	case vector.PInt64:
-		return len(v.I64)
-	case vector.PInt128:
-		return len(v.I128)
-	case vector.PFloat32:
-		return len(v.F32)
-	case vector.PFloat64:
-		return len(v.F64)
-	case vector.PView:
-		return len(v.Views)
+	case vector.PNone, vector.PList, vector.PRow:
+		return 1 << 20
 	}
-	return 1 << 20
+	return v.StoredLen()
 }
 
 // upsertOne handles a single column: nulls aside, and the values of a small dictionary once.

@@ -313,13 +313,13 @@ func (f *partitionField) start(p int64) (datum, bool) {
 	var day int64
 	switch f.kind {
 	case years:
-		day = civilDays(1970+p, 1)
+		day = vector.CivilDays(1970+p, 1, 1)
 	case months:
 		y, m := p/12, p%12
 		if m < 0 {
 			y, m = y-1, m+12
 		}
-		day = civilDays(1970+y, m+1)
+		day = vector.CivilDays(1970+y, int(m)+1, 1)
 	case days:
 		day = p
 	case hours:
@@ -336,20 +336,6 @@ func (f *partitionField) start(p int64) (datum, bool) {
 		return scaled(day, unitsADay(f.typ))
 	}
 	return datum{}, false
-}
-
-// civilDays counts the days from 1970-01-01 to the first of a month of the proleptic Gregorian calendar.
-func civilDays(y, m int64) int64 {
-	if m <= 2 {
-		y--
-	}
-	era := y / 400
-	if y < 0 {
-		era = (y - 399) / 400
-	}
-	yoe := y - era*400
-	doy := (153*((m+9)%12) + 2) / 5
-	return era*146097 + yoe*365 + yoe/4 - yoe/100 + doy - 719468
 }
 
 // inBuckets reports whether v can be in the buckets that d is limited to.
