@@ -16,4 +16,4 @@ check:
 	integration/run
 
 fuzz:
-	integration/fuzz 10s
+	integration/fuzz 100000x
