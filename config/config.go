@@ -84,10 +84,11 @@ type Default struct {
 
 // Limits bounds what is used.
 type Limits struct {
-	Memory  Amount `yaml:"memory" default:"70%" doc:"Memory of all queries and caches: a size, or a share of what the machine or its cgroup has."`
-	Workers int    `yaml:"workers" default:"0" doc:"Threads a query may use; 0 is one a core."`
-	Query   Query  `yaml:"query" doc:"Limits of one query."`
-	Spill   Spill  `yaml:"spill" doc:"Disk for what does not fit into memory."`
+	Memory    Amount `yaml:"memory" default:"70%" doc:"Memory of all queries and caches: a size, or a share of what the machine or its cgroup has."`
+	Workers   int    `yaml:"workers" default:"0" doc:"Threads a query may use; 0 is one a core."`
+	ChunkRows int    `yaml:"chunk_rows" default:"2048" doc:"Rows that operators hand on at once, at most 2048. Fewer only make queries slower."`
+	Query     Query  `yaml:"query" doc:"Limits of one query."`
+	Spill     Spill  `yaml:"spill" doc:"Disk for what does not fit into memory."`
 
 	Concurrency Concurrency `yaml:"concurrency" doc:"How many statements run side by side; others wait in the order they came."`
 }

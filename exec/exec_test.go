@@ -240,7 +240,8 @@ func sorted(s []string) []string {
 	return s
 }
 
-// runPlan runs a plan and checks that all memory is returned. It runs it again with little memory, so that everything spills, and checks
+// runPlan runs a plan and checks that all memory is returned. It runs it again with little memory, so that everything spills, and with
+// chunks of another size, and checks
 // that the rows are the same and no file is left.
 func runPlan(t *testing.T, n plan.Node, workers int, tables ...*table) ([]row, error) {
 	t.Helper()
@@ -250,7 +251,8 @@ func runPlan(t *testing.T, n plan.Node, workers int, tables ...*table) ([]row, e
 	}
 	dir := t.TempDir()
 	disk := spill.Open(dir, 0)
-	again, err2 := runWith(t, n, workers, memory.NewPool("test", 64<<10), disk, tables...)
+	size := []int{0, 1, 7}[len(rows)%3] // any choice that is the same each time
+	again, err2 := runChunks(t, n, workers, size, memory.NewPool("test", 64<<10), disk, tables...)
 	require.NoError(t, disk.Close())
 	left, lerr := os.ReadDir(dir)
 	require.NoError(t, lerr)
@@ -302,7 +304,13 @@ func rounded(types []vector.Type, rows []row) []string {
 
 func runWith(t *testing.T, n plan.Node, workers int, pool *memory.Pool, disk *spill.Disk, tables ...*table) ([]row, error) {
 	t.Helper()
-	res, err := Run(context.Background(), n, &Query{Pool: pool, Scanner: &fakeScanner{tables: tables}, Workers: workers, Spill: disk})
+	return runChunks(t, n, workers, 0, pool, disk, tables...)
+}
+
+// runChunks is runWith with chunks of at most size rows.
+func runChunks(t *testing.T, n plan.Node, workers, size int, pool *memory.Pool, disk *spill.Disk, tables ...*table) ([]row, error) {
+	t.Helper()
+	res, err := Run(context.Background(), n, &Query{Pool: pool, Scanner: &fakeScanner{tables: tables}, Workers: workers, ChunkRows: size, Spill: disk})
 	if err != nil {
 		require.Zero(t, pool.Used())
 		return nil, err
@@ -312,6 +320,9 @@ func runWith(t *testing.T, n plan.Node, workers int, pool *memory.Pool, disk *sp
 		var c *vector.Chunk
 		if c, err = res.Next(context.Background()); c == nil || err != nil {
 			break
+		}
+		if size > 0 {
+			require.LessOrEqual(t, c.Rows(), size)
 		}
 		for i := range c.N {
 			if c.Sel != nil && !slices.Contains(c.Sel, uint16(i)) {

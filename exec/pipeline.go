@@ -140,14 +140,14 @@ func (r *run) runBranch(ctx context.Context, b branch, locals []sinkLocal) error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if len(locals) == 1 {
-		return guarded(func() error { return work(ctx, b, locals[0]) })
+		return guarded(func() error { return r.work(ctx, b, locals[0]) })
 	}
 	var wg sync.WaitGroup
 	var once sync.Once
 	var first error
 	for _, l := range locals {
 		wg.Go(func() {
-			if err := guarded(func() error { return work(ctx, b, l) }); err != nil {
+			if err := guarded(func() error { return r.work(ctx, b, l) }); err != nil {
 				once.Do(func() {
 					first = err
 					cancel(err)
@@ -160,7 +160,7 @@ func (r *run) runBranch(ctx context.Context, b branch, locals []sinkLocal) error
 }
 
 // work is a worker's loop: read, push through the operators, into the sink.
-func work(ctx context.Context, b branch, into sinkLocal) (err error) {
+func (r *run) work(ctx context.Context, b branch, into sinkLocal) (err error) {
 	rd, err := b.src.open(ctx)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func work(ctx context.Context, b branch, into sinkLocal) (err error) {
 			err = cerr
 		}
 	}()
-	out := into.push
+	out := cut(r.q.ChunkRows, into.push)
 	var flushes []func() error
 	for i := len(b.ops) - 1; i >= 0; i-- {
 		l, err := b.ops[i].local()
@@ -179,6 +179,9 @@ func work(ctx context.Context, b branch, into sinkLocal) (err error) {
 		}
 		next := out
 		out = func(ctx context.Context, c *vector.Chunk) error { return l.push(ctx, c, next) }
+		if _, marked := b.src.(*spilledSource); i > 0 || !marked { // which knows the chunks that it gave
+			out = cut(r.q.ChunkRows, out)
+		}
 		if f, ok := l.(flusher); ok {
 			flushes = append(flushes, func() error { return f.flush(ctx, next) })
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/plan"
 	"github.com/skua-db/skua/scanner"
+	"github.com/skua-db/skua/vector"
 )
 
 // Options is all a server needs. Zero values of limits mean the defaults named.
@@ -39,6 +40,8 @@ type Options struct {
 	Scanner *scanner.Scanner
 	Pool    *memory.Pool
 	Workers int // threads a query may use; default GOMAXPROCS
+	// ChunkRows is the greatest number of rows that operators hand on at once; 0 is the most there is.
+	ChunkRows int
 	// QueryMemory limits one query in bytes; 0 leaves it to Pool.
 	QueryMemory int64
 	// Concurrency is how many statements run at once, 0 any number; the others wait for QueueTime, 0 for ever.
@@ -96,6 +99,9 @@ const (
 func New(opt Options) (*Server, error) {
 	if opt.Workers <= 0 {
 		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opt.ChunkRows <= 0 || opt.ChunkRows > vector.Size {
+		opt.ChunkRows = vector.Size
 	}
 	if opt.HandleLife <= 0 {
 		opt.HandleLife = defaultHandleLife

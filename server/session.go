@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -52,7 +53,13 @@ var sessionOptions = map[string]func(string) error{
 		}
 		return nil
 	},
+	// The server knows how many: checkOption.
+	"workers":    func(string) error { return nil },
+	"chunk_rows": func(string) error { return nil },
 }
+
+// knownOptions lists them for messages.
+const knownOptions = "catalog, schema, dialect, time_zone, workers and chunk_rows"
 
 // session holds the options of one client.
 type session struct {
@@ -167,7 +174,7 @@ func cookieSession(md metadata.MD) string {
 	return ""
 }
 
-// setSessionOptions sets catalog, schema, dialect and time_zone. Every option is tried; those that fail are told one by
+// setSessionOptions sets options of the caller's session. Every option is tried; those that fail are told one by
 // one, as the protocol wants it.
 func (s *Server) setSessionOptions(ctx context.Context, req *flight.SetSessionOptionsRequest, setHeader func(metadata.MD) error) (*flight.SetSessionOptionsResult, error) {
 	ses := callerOf(ctx).session
@@ -199,7 +206,21 @@ func (s *Server) checkOption(key, value string) error {
 	if _, ok := s.catalogs[value]; key == "catalog" && !ok {
 		return fault.WithID(fault.NotFound, "CATALOG_NOT_FOUND", "catalog %q does not exist; there are %s", value, strings.Join(s.names, ", "))
 	}
+	switch key {
+	case "workers":
+		return countOption(key, value, s.opt.Workers, "limits.workers")
+	case "chunk_rows":
+		return countOption(key, value, s.opt.ChunkRows, "limits.chunk_rows")
+	}
 	return sessionOptions[key](value)
+}
+
+// countOption checks a number that a session may lower but not raise above a setting.
+func countOption(key, value string, most int, setting string) error {
+	if n, err := strconv.Atoi(value); err != nil || n < 1 || n > most {
+		return fault.New(fault.Invalid, "%s is a number from 1 to %d, as %s has it, not %q", key, most, setting, value)
+	}
+	return nil
 }
 
 // sendCookie gives a client that keeps cookies a session of its own.
@@ -228,6 +249,9 @@ type sessionState struct {
 	Schema  string `json:"s,omitempty"`
 	Dialect string `json:"d,omitempty"`
 	Zone    string `json:"z,omitempty"`
+	// Workers and ChunkRows are 0 where the session leaves them to the server.
+	Workers   int `json:"w,omitempty"`
+	ChunkRows int `json:"r,omitempty"`
 }
 
 // sessionOf gives the state of the caller's session with the server's defaults filled in.
@@ -244,7 +268,10 @@ func (s *Server) sessionOf(ctx context.Context) sessionState {
 }
 
 func (s *Server) optionsOf(ses *session) sessionState {
-	return sessionState{ses.option("catalog"), ses.option("schema"), ses.option("dialect"), ses.option("time_zone")}
+	st := sessionState{Catalog: ses.option("catalog"), Schema: ses.option("schema"), Dialect: ses.option("dialect"), Zone: ses.option("time_zone")}
+	st.Workers, _ = strconv.Atoi(ses.option("workers")) // checked when it was set
+	st.ChunkRows, _ = strconv.Atoi(ses.option("chunk_rows"))
+	return st
 }
 
 func (s *Server) stateOf(ses *session) sessionState { return s.filled(s.optionsOf(ses)) }
@@ -263,12 +290,19 @@ func (s *Server) filled(st sessionState) sessionState {
 	if st.Zone == "" {
 		st.Zone = "UTC"
 	}
+	if st.Workers == 0 {
+		st.Workers = s.opt.Workers
+	}
+	if st.ChunkRows == 0 {
+		st.ChunkRows = s.opt.ChunkRows
+	}
 	return st
 }
 
 // named lists the state as session options.
 func (s sessionState) named() map[string]string {
-	return map[string]string{"catalog": s.Catalog, "schema": s.Schema, "dialect": s.Dialect, "time_zone": s.Zone}
+	return map[string]string{"catalog": s.Catalog, "schema": s.Schema, "dialect": s.Dialect, "time_zone": s.Zone,
+		"workers": strconv.Itoa(s.Workers), "chunk_rows": strconv.Itoa(s.ChunkRows)}
 }
 
 // apply makes the change of the session that a USE or SET SESSION statement asks for, and says what it did.
@@ -283,7 +317,7 @@ func (s *Server) apply(ses *session, set *plan.Setting) (done string, err error)
 		return "schema " + set.Catalog + "." + set.Schema, nil
 	}
 	if _, known := sessionOptions[set.Name]; !known {
-		return "", fault.WithID(fault.Invalid, "INVALID_SESSION_PROPERTY", "session option %q does not exist; there are catalog, schema, dialect and time_zone", set.Name)
+		return "", fault.WithID(fault.Invalid, "INVALID_SESSION_PROPERTY", "session option %q does not exist; there are %s", set.Name, knownOptions)
 	}
 	value := set.Value
 	if set.Reset {

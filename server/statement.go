@@ -221,7 +221,9 @@ func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWr
 				User: env.User, Catalog: env.Catalog, Schema: env.Schema,
 			},
 			Pool: pool, Scanner: st.s.opt.Scanner, Profile: profile.New(st.h.ID, st.h.SQL),
-			Workers: st.s.opt.Workers, Spill: st.s.opt.Spill,
+			// The ticket may be of a server that allows more.
+			Workers: min(st.h.Session.Workers, st.s.opt.Workers), ChunkRows: min(st.h.Session.ChunkRows, st.s.opt.ChunkRows),
+			Spill: st.s.opt.Spill,
 		}
 		if err := stream(ctx, st.prepared.Root, q, w); err != nil {
 			return err

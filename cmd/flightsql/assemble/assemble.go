@@ -86,7 +86,7 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	}
 	opt := server.Options{
 		Catalogs: catalogs, DefaultCatalog: c.Default.Catalog, DefaultSchema: c.Default.Schema,
-		Scanner: scan, Pool: pool, Workers: c.QueryWorkers(), QueryMemory: c.Limits.Query.Memory.Of(total),
+		Scanner: scan, Pool: pool, Workers: c.QueryWorkers(), ChunkRows: c.Limits.ChunkRows, QueryMemory: c.Limits.Query.Memory.Of(total),
 		QueryTime: c.Limits.Query.Time, Spill: disk,
 		Concurrency: c.Limits.Concurrency.Queries, QueueTime: c.Limits.Concurrency.Wait,
 		Auth: auth, Sealer: sealer, TLS: transport, Version: version.String(), Log: log,
