@@ -3,8 +3,6 @@ package scanner
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,45 +114,6 @@ func (sc *scan) crossCheck(ctx context.Context, o storage.Object, open string, d
 		return fault.New(fault.Corrupt, "the manifest says that it is for data file %s, the Puffin file that it is for %s", d.Referenced, named)
 	}
 	return nil
-}
-
-// puffinReferences reads from a Puffin footer which data file the vector at each offset is for (Puffin spec: File structure).
-// A file without a plain footer gives none: vectors are found by offset.
-func puffinReferences(ctx context.Context, o storage.Object) (map[int64]string, error) {
-	const magic, tail, maxFooter = "PFA1", 12, 64 << 20
-	if o.Size() < 2*tail {
-		return nil, nil
-	}
-	end := make([]byte, tail)
-	if err := o.ReadRanges(ctx, []storage.Range{{Offset: o.Size() - tail, Length: tail}}, [][]byte{end}); err != nil {
-		return nil, err
-	}
-	n := int64(int32(binary.LittleEndian.Uint32(end)))
-	flags := binary.LittleEndian.Uint32(end[4:])
-	if string(end[8:]) != magic || flags != 0 || n <= 0 || n > maxFooter || n+tail+4 > o.Size() {
-		return nil, nil
-	}
-	payload := make([]byte, n+4)
-	if err := o.ReadRanges(ctx, []storage.Range{{Offset: o.Size() - tail - n - 4, Length: n + 4}}, [][]byte{payload}); err != nil {
-		return nil, err
-	}
-	var doc struct {
-		Blobs []struct {
-			Type       string            `json:"type"`
-			Offset     int64             `json:"offset"`
-			Properties map[string]string `json:"properties"`
-		} `json:"blobs"`
-	}
-	if string(payload[:4]) != magic || json.Unmarshal(payload[4:], &doc) != nil {
-		return nil, nil
-	}
-	refs := map[int64]string{}
-	for _, b := range doc.Blobs {
-		if path, ok := b.Properties["referenced-data-file"]; ok && b.Type == "deletion-vector-v1" {
-			refs[b.Offset] = path
-		}
-	}
-	return refs, nil
 }
 
 var positionWants = []*want{

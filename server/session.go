@@ -16,6 +16,7 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/plan"
+	"github.com/skua-db/skua/vector"
 )
 
 // peerSession begins the id of a session that hangs on a connection, which no cookie may name.
@@ -53,13 +54,21 @@ var sessionOptions = map[string]func(string) error{
 		}
 		return nil
 	},
+	// What variants are on the wire: JSON text, or Arrow's extension arrow.parquet.variant.
+	"variants": func(v string) error {
+		switch v {
+		case "json", "arrow":
+			return nil
+		}
+		return fault.New(fault.Invalid, "variants is json or arrow, not %q", v)
+	},
 	// The server knows how many: checkOption.
 	"workers":    func(string) error { return nil },
 	"chunk_rows": func(string) error { return nil },
 }
 
 // knownOptions lists them for messages.
-const knownOptions = "catalog, schema, dialect, time_zone, workers and chunk_rows"
+const knownOptions = "catalog, schema, dialect, time_zone, variants, workers and chunk_rows"
 
 // session holds the options of one client.
 type session struct {
@@ -249,6 +258,8 @@ type sessionState struct {
 	Schema  string `json:"s,omitempty"`
 	Dialect string `json:"d,omitempty"`
 	Zone    string `json:"z,omitempty"`
+	// Variants is the form of variants on the wire, json or arrow.
+	Variants string `json:"v,omitempty"`
 	// Workers and ChunkRows are 0 where the session leaves them to the server.
 	Workers   int `json:"w,omitempty"`
 	ChunkRows int `json:"r,omitempty"`
@@ -259,7 +270,7 @@ func (s *Server) sessionOf(ctx context.Context) sessionState {
 	st := s.optionsOf(callerOf(ctx).session)
 	// JDBC and others pass catalog and schema as headers on every call.
 	md, _ := metadata.FromIncomingContext(ctx)
-	for key, dst := range map[string]*string{"catalog": &st.Catalog, "schema": &st.Schema, "dialect": &st.Dialect} {
+	for key, dst := range map[string]*string{"catalog": &st.Catalog, "schema": &st.Schema, "dialect": &st.Dialect, "variants": &st.Variants} {
 		if v := first(md, key); *dst == "" && v != "" && sessionOptions[key](v) == nil {
 			*dst = v
 		}
@@ -268,7 +279,7 @@ func (s *Server) sessionOf(ctx context.Context) sessionState {
 }
 
 func (s *Server) optionsOf(ses *session) sessionState {
-	st := sessionState{Catalog: ses.option("catalog"), Schema: ses.option("schema"), Dialect: ses.option("dialect"), Zone: ses.option("time_zone")}
+	st := sessionState{Catalog: ses.option("catalog"), Schema: ses.option("schema"), Dialect: ses.option("dialect"), Zone: ses.option("time_zone"), Variants: ses.option("variants")}
 	st.Workers, _ = strconv.Atoi(ses.option("workers")) // checked when it was set
 	st.ChunkRows, _ = strconv.Atoi(ses.option("chunk_rows"))
 	return st
@@ -290,6 +301,9 @@ func (s *Server) filled(st sessionState) sessionState {
 	if st.Zone == "" {
 		st.Zone = "UTC"
 	}
+	if st.Variants == "" {
+		st.Variants = "json"
+	}
 	if st.Workers == 0 {
 		st.Workers = s.opt.Workers
 	}
@@ -299,9 +313,12 @@ func (s *Server) filled(st sessionState) sessionState {
 	return st
 }
 
+// wire is the form in which the session's clients take values.
+func (s sessionState) wire() vector.Wire { return vector.Wire{Variants: s.Variants == "arrow"} }
+
 // named lists the state as session options.
 func (s sessionState) named() map[string]string {
-	return map[string]string{"catalog": s.Catalog, "schema": s.Schema, "dialect": s.Dialect, "time_zone": s.Zone,
+	return map[string]string{"catalog": s.Catalog, "schema": s.Schema, "dialect": s.Dialect, "time_zone": s.Zone, "variants": s.Variants,
 		"workers": strconv.Itoa(s.Workers), "chunk_rows": strconv.Itoa(s.ChunkRows)}
 }
 

@@ -141,7 +141,7 @@ func (st *statement) schema(ctx context.Context) (*arrow.Schema, error) {
 	if err := st.plan(ctx); err != nil {
 		return nil, err
 	}
-	return vector.ArrowSchema(st.fields), nil
+	return st.h.Session.wire().Schema(st.fields), nil
 }
 
 // ticket pins the planned snapshots, so that the rows are those of the plan whichever server streams them, and as
@@ -209,7 +209,7 @@ func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWr
 		return err
 	}
 	defer pool.Release(wireBytes)
-	w := newChunkWriter(out, st.fields)
+	w := newChunkWriter(out, st.h.Session.wire().NewBatcher(st.fields))
 	for _, params := range bound {
 		env, err := st.environment()
 		if err != nil {

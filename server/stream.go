@@ -54,8 +54,8 @@ type chunkWriter struct {
 	rowBytes int // of the rows seen, to keep a batch of wide rows small
 }
 
-func newChunkWriter(out *rowWriter, columns []vector.Field) *chunkWriter {
-	return &chunkWriter{out: out, b: vector.NewBatcher(columns), rowBytes: batchBytes / 64}
+func newChunkWriter(out *rowWriter, b *vector.Batcher) *chunkWriter {
+	return &chunkWriter{out: out, b: b, rowBytes: batchBytes / 64}
 }
 
 // chunk adds the rows of c, sending batches as they fill.

@@ -8,9 +8,34 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 )
 
-// ArrowType gives the type in which t goes over the wire (DESIGN section 6): plain layouts only, since JDBC decodes
+// Wire says how types that Arrow has several forms of go over the wire. The zero Wire is what every client reads.
+type Wire struct {
+	// Variants sends variants as Arrow's canonical extension arrow.parquet.variant, a struct of the binaries metadata and value,
+	// in place of JSON text.
+	Variants bool
+}
+
+// jsonMark is the metadata of fields whose text is JSON, so that a client can tell it from other text.
+const jsonMark = "skua.json"
+
+// IsJSON reports whether the text of a field on the wire is JSON: that of a variant or of a value of type json.
+func IsJSON(f arrow.Field) bool { return f.Metadata.FindKey(jsonMark) >= 0 }
+
+// ArrowType gives the type in which t goes over the wire to any client.
+func ArrowType(t Type) arrow.DataType { return Wire{}.Type(t) }
+
+// ArrowSchema gives the wire schema of some columns for any client.
+func ArrowSchema(columns []Field) *arrow.Schema { return Wire{}.Schema(columns) }
+
+// ArrowField gives the wire form of a named column for any client.
+func ArrowField(f Field) arrow.Field { return Wire{}.Field(f) }
+
+// Type gives the type in which t goes over the wire (DESIGN section 6): plain layouts only, since JDBC decodes
 // neither dictionaries nor views. Times and timestamps are microseconds, or nanoseconds when t's precision asks for them.
-func ArrowType(t Type) arrow.DataType {
+func (w Wire) Type(t Type) arrow.DataType {
+	if t.Kind == Variant && w.Variants {
+		return extensions.NewDefaultVariantType()
+	}
 	switch t.Kind {
 	case Null, Varchar, JSON, Variant:
 		return arrow.BinaryTypes.String
@@ -54,28 +79,31 @@ func ArrowType(t Type) arrow.DataType {
 	case IntervalDay:
 		return arrow.FixedWidthTypes.Duration_us
 	case Array:
-		return arrow.ListOfField(ArrowField(t.Fields[0]))
+		return arrow.ListOfField(w.Field(t.Fields[0]))
 	case Map:
-		key := ArrowField(t.Fields[0])
+		key := w.Field(t.Fields[0])
 		key.Nullable = false // Arrow's maps have no null keys, whatever the key's type
-		return arrow.MapOfFields(key, ArrowField(t.Fields[1]))
+		return arrow.MapOfFields(key, w.Field(t.Fields[1]))
 	case Row:
 		fields := make([]arrow.Field, len(t.Fields))
 		for i, f := range t.Fields {
 			if f.Name == "" { // an anonymous field, of ROW(1, 2); Arrow's structs want names that differ
 				f.Name = fmt.Sprint("field", i)
 			}
-			fields[i] = ArrowField(f)
+			fields[i] = w.Field(f)
 		}
 		return arrow.StructOf(fields...)
 	}
 	panic(fmt.Sprintf("vector: type %s has no wire form", t))
 }
 
-// ArrowField gives the wire form of a named column. Geometry columns carry their coordinate reference system
-// in the metadata of the geoarrow.wkb extension.
-func ArrowField(f Field) arrow.Field {
-	out := arrow.Field{Name: f.Name, Type: ArrowType(f.Type), Nullable: f.Nullable || f.Type.Kind == Null}
+// Field gives the wire form of a named column. Geometry columns carry their coordinate reference system
+// in the metadata of the geoarrow.wkb extension; JSON text is marked as such.
+func (w Wire) Field(f Field) arrow.Field {
+	out := arrow.Field{Name: f.Name, Type: w.Type(f.Type), Nullable: f.Nullable || f.Type.Kind == Null}
+	if f.Type.Kind == JSON || f.Type.Kind == Variant && !w.Variants {
+		out.Metadata = arrow.MetadataFrom(map[string]string{jsonMark: f.Type.String()})
+	}
 	if f.Type.Kind == Geometry || f.Type.Kind == Geography {
 		meta := map[string]string{"crs": f.Type.CRS}
 		if f.Type.Kind == Geography {
@@ -92,11 +120,11 @@ func ArrowField(f Field) arrow.Field {
 	return out
 }
 
-// ArrowSchema gives the wire schema of some columns.
-func ArrowSchema(columns []Field) *arrow.Schema {
+// Schema gives the wire schema of some columns.
+func (w Wire) Schema(columns []Field) *arrow.Schema {
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
-		fields[i] = ArrowField(c)
+		fields[i] = w.Field(c)
 	}
 	return arrow.NewSchema(fields, nil)
 }

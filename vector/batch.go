@@ -18,11 +18,14 @@ type Batcher struct {
 	rows   int
 }
 
+// NewBatcher makes a batcher for columns in the form that any client reads.
+func NewBatcher(columns []Field) *Batcher { return Wire{}.NewBatcher(columns) }
+
 // NewBatcher makes a batcher for columns.
-func NewBatcher(columns []Field) *Batcher {
-	b := &Batcher{schema: ArrowSchema(columns)}
+func (w Wire) NewBatcher(columns []Field) *Batcher {
+	b := &Batcher{schema: w.Schema(columns)}
 	for _, c := range columns {
-		b.cols = append(b.cols, newArrowColumn(c.Type))
+		b.cols = append(b.cols, w.newColumn(c.Type))
 	}
 	return b
 }
@@ -75,6 +78,7 @@ func (b *Batcher) Batch() arrow.RecordBatch {
 // arrowColumn gathers one column in Arrow's layout.
 type arrowColumn struct {
 	t     Type
+	text  bool // a variant goes as JSON text
 	n     int
 	nulls int
 	spent bool // handed out: the next append starts over
@@ -84,13 +88,13 @@ type arrowColumn struct {
 	kids  []*arrowColumn
 }
 
-func newArrowColumn(t Type) *arrowColumn {
-	c := &arrowColumn{t: t}
-	if t.Kind == Variant || t.Kind == Null {
+func (w Wire) newColumn(t Type) *arrowColumn {
+	c := &arrowColumn{t: t, text: t.Kind == Variant && !w.Variants}
+	if c.text || t.Kind == Null {
 		return c
 	}
 	for _, f := range t.Fields {
-		c.kids = append(c.kids, newArrowColumn(f.Type))
+		c.kids = append(c.kids, w.newColumn(f.Type))
 	}
 	return c
 }
@@ -116,10 +120,10 @@ func (c *arrowColumn) bytes() int {
 
 func (c *arrowColumn) strings() bool {
 	switch c.t.Kind {
-	case Null, Varchar, JSON, Variant, Varbinary, Geometry, Geography:
+	case Null, Varchar, JSON, Varbinary, Geometry, Geography:
 		return true
 	}
-	return false
+	return c.text
 }
 
 // markValid adds the validity of one row.
@@ -275,7 +279,7 @@ func (c *arrowColumn) appendStrings(v *Vector, sel []uint16, from, to int) error
 			i = int(sel[k])
 		}
 		if !v.IsNull(i) {
-			if c.t.Kind == Variant {
+			if c.text {
 				var err error
 				j := v.Index(i)
 				if c.fixed, err = AppendVariantJSON(c.fixed, s.Children[0].Bytes(j), s.Children[1].Bytes(j)); err != nil {
@@ -416,7 +420,7 @@ func (c *arrowColumn) data(dt arrow.DataType) arrow.ArrayData {
 	if ext, ok := dt.(arrow.ExtensionType); ok {
 		d := c.data(ext.StorageType())
 		defer d.Release()
-		return array.NewData(dt, d.Len(), d.Buffers(), nil, d.NullN(), 0)
+		return array.NewData(dt, d.Len(), d.Buffers(), d.Children(), d.NullN(), 0)
 	}
 	offsets := func() *memory.Buffer {
 		if len(c.offs) == 0 {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/vector"
 )
 
 var allocator = memory.NewGoAllocator()
@@ -221,7 +222,7 @@ func (w *jsonWriter) batch(b arrow.RecordBatch) error {
 				w.line = append(w.line, ',')
 			}
 			w.line = append(appendQuoted(w.line, b.ColumnName(j)), ':')
-			w.line = appendJSON(w.line, c, i)
+			w.line = appendJSON(w.line, c, i, vector.IsJSON(b.Schema().Field(j)))
 		}
 		if _, err := w.out.Write(append(w.line, '}', '\n')); err != nil {
 			return err

@@ -1,15 +1,21 @@
 package query
 
 import (
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
+
+	"github.com/skua-db/skua/vector"
 )
 
 // Text renders a value for people: NULL for null, strings bare, nested values as JSON.
@@ -56,21 +62,55 @@ func appendText(b []byte, a arrow.Array, i int) []byte {
 			h := hex.EncodeToString(a.Storage().(*array.FixedSizeBinary).Value(i))
 			return fmt.Appendf(b, "%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 		}
+		if text, ok := variantJSON(b, a, i); ok {
+			return text
+		}
 		return appendText(b, a.Storage(), i)
 	case *array.Struct, array.ListLike:
-		return appendJSON(b, a, i)
+		return appendJSON(b, a, i, false)
 	case interface{ Value(int) []byte }:
 		return hex.AppendEncode(b, a.Value(i))
 	}
 	return append(b, a.ValueStr(i)...)
 }
 
+// variantJSON renders a variant that came as Arrow's extension of that name.
+func variantJSON(b []byte, a array.ExtensionArray, i int) ([]byte, bool) {
+	s, ok := a.Storage().(*array.Struct)
+	if !ok || !extensions.IsVariantExtensionName(a.ExtensionType().ExtensionName()) || s.NumField() != 2 {
+		return b, false
+	}
+	m, ok1 := s.Field(0).(*array.Binary)
+	v, ok2 := s.Field(1).(*array.Binary)
+	if !ok1 || !ok2 {
+		return b, false
+	}
+	out, err := vector.AppendVariantJSON(b, m.Value(i), v.Value(i))
+	return out, err == nil
+}
+
 // appendJSON renders a value as JSON. Decimals keep all their digits and so are strings; binary is hexadecimal, a map an object.
-func appendJSON(b []byte, a arrow.Array, i int) []byte {
+// isJSON says that text is JSON, which stands as it is.
+func appendJSON(b []byte, a arrow.Array, i int, isJSON bool) []byte {
 	if a.IsNull(i) {
 		return append(b, "null"...)
 	}
 	switch a := a.(type) {
+	case *array.String:
+		text := a.Value(i)
+		if isJSON && json.Valid([]byte(text)) {
+			if !strings.ContainsAny(text, "\r\n") {
+				return append(b, text...)
+			}
+			line := bytes.NewBuffer(b)
+			if json.Compact(line, []byte(text)) == nil { // a row is a line
+				return line.Bytes()
+			}
+		}
+	case array.ExtensionArray:
+		if text, ok := variantJSON(b, a, i); ok {
+			return text
+		}
 	case *array.Boolean, *array.Int8, *array.Int16, *array.Int32, *array.Int64:
 		return appendText(b, a, i)
 	case *array.Float32:
@@ -91,7 +131,7 @@ func appendJSON(b []byte, a arrow.Array, i int) []byte {
 				b = append(b, ',')
 			}
 			b = append(appendQuoted(b, f.Name), ':')
-			b = appendJSON(b, a.Field(k), i)
+			b = appendJSON(b, a.Field(k), i, vector.IsJSON(f))
 		}
 		return append(b, '}')
 	case *array.Map:
@@ -102,17 +142,18 @@ func appendJSON(b []byte, a arrow.Array, i int) []byte {
 				b = append(b, ',')
 			}
 			b = append(appendQuoted(b, Text(a.Keys(), int(k))), ':')
-			b = appendJSON(b, a.Items(), int(k))
+			b = appendJSON(b, a.Items(), int(k), vector.IsJSON(a.DataType().(*arrow.MapType).ItemField()))
 		}
 		return append(b, '}')
 	case array.ListLike:
 		b = append(b, '[')
 		from, to := a.ValueOffsets(i)
+		list, _ := a.DataType().(arrow.ListLikeType)
 		for k := from; k < to; k++ {
 			if k > from {
 				b = append(b, ',')
 			}
-			b = appendJSON(b, a.ListValues(), int(k))
+			b = appendJSON(b, a.ListValues(), int(k), list != nil && vector.IsJSON(list.ElemField()))
 		}
 		return append(b, ']')
 	}

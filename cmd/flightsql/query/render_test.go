@@ -31,6 +31,17 @@ func TestEveryTypeIsWritten(t *testing.T) {
 		`"[""2020-01-01""]","[""00ff""]","[""NaN""]",12345678901234567890.12,0.1`+"\n", row)
 }
 
+// TestJSONStandsAsItIs: in a form that is JSON, variants and values of type json are values and not text.
+func TestJSONStandsAsItIs(t *testing.T) {
+	const sql = `SELECT CAST('x' AS variant) v, ARRAY[CAST(1.50 AS variant), NULL] w, MAP(ARRAY['k'], ARRAY[JSON '[1, {"a": 2}]']) j, '{"a"' t, ROW(parse_json('null')) n`
+	out, err := run("--format", "json", sql)
+	require.NoError(t, err)
+	require.Equal(t, `{"v":"x","w":[1.50,null],"j":{"k":[1,{"a":2}]},"t":"{\"a\"","n":{"field0":null}}`+"\n", out)
+	arrow, err := run("--format", "json", "SET SESSION variants = 'arrow'; "+sql)
+	require.NoError(t, err)
+	require.Equal(t, `{"result":"variants arrow"}`+"\n"+out, arrow)
+}
+
 // TestErrorInTheMiddle: what came before an error stays, what follows does not run.
 func TestErrorInTheMiddle(t *testing.T) {
 	out, err := run("--format", "csv", "SELECT 1 AS a; SELECT nope; SELECT 3 AS c")
