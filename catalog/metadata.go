@@ -165,14 +165,14 @@ func (d *document) check() error {
 // EncryptionKeyProperty is the table property that names the master key: a table that has it is encrypted.
 const EncryptionKeyProperty = "encryption.key-id"
 
-// KeysOf makes the key chain of a table, nil for one that is not encrypted. kms may be nil: the chain then says so when a key is
-// needed.
-func KeysOf(m table.Metadata, x Extra, kms encryption.KMS) *encryption.Chain {
+// KeysOf makes the key chain of a catalog's table, nil for one that is not encrypted. ring may be nil: the chain then says so when a
+// key is needed.
+func KeysOf(catalog string, m table.Metadata, x Extra, ring *encryption.Keyring) *encryption.Chain {
 	id, ok := m.Properties()[EncryptionKeyProperty]
 	if !ok {
 		return nil
 	}
-	return encryption.NewChain(kms, id, x.EncryptionKeys)
+	return encryption.NewChain(ring, catalog+" "+m.TableUUID().String(), id, x.EncryptionKeys)
 }
 
 func (d *document) extra() Extra {

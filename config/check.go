@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/skua-db/skua/catalog/rest"
-	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/fault"
 )
 
@@ -72,18 +71,7 @@ func (l *Loaded) Check() error {
 	for _, name := range c.CatalogNames() {
 		c.Catalogs[name].check(name, fail)
 	}
-	switch k := c.Encryption.KMS; k.Type {
-	case "":
-		if k.KeyFile != "" {
-			fail("encryption.kms.type", "is missing; key_file belongs to type local")
-		}
-	case "local":
-		if _, err := encryption.ReadKeyFile(k.KeyFile); err != nil {
-			fail("encryption.kms.key_file", "%v", err)
-		}
-	default:
-		fail("encryption.kms.type", "%q is not known; there is local", k.Type)
-	}
+	c.Encryption.check(fail)
 	if d := c.Default.Catalog; d != "" {
 		if _, ok := c.Catalogs[d]; !ok {
 			fail("default.catalog", "%q is not among the catalogs %s", d, strings.Join(c.CatalogNames(), ", "))
@@ -115,6 +103,7 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 	if !catalogName.MatchString(name) {
 		fail(key, "a catalog's name has letters, digits and underscores, and begins with no digit")
 	}
+	own := c.OwnProperties()
 	absolute := func(key, path string) {
 		if path != "" && !strings.HasPrefix(path, "/") && !strings.Contains(path, ":") {
 			fail(key, "%q is not an absolute path", path)
@@ -135,7 +124,7 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 			fail(key, "tables belong to a registered catalog; this one is hadoop")
 		}
 		absolute(key+".properties.warehouse", c.Properties["warehouse"])
-		for p := range c.Properties {
+		for p := range own {
 			if p != "warehouse" && p != "type" {
 				fail(key+".properties", "%s is not a property of a hadoop catalog; there is warehouse", p)
 			}
@@ -150,14 +139,14 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 			}
 			absolute(key+".tables."+name, file)
 		}
-		for p := range c.Properties {
+		for p := range own {
 			fail(key+".properties", "%s: a registered catalog has no properties", p)
 		}
 	case "rest":
 		if len(c.Tables) > 0 {
 			fail(key, "tables belong to a registered catalog; this one is rest")
 		}
-		rest.Check(c.Properties, func(property, reason string) {
+		rest.Check(own, func(property, reason string) {
 			at := key + ".properties." + property
 			if _, ok := c.Properties[property]; !ok {
 				at = key + ".properties"

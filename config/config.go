@@ -67,13 +67,19 @@ type Catalog struct {
 
 // Encryption says who unwraps the keys of encrypted tables.
 type Encryption struct {
-	KMS KMS `yaml:"kms" doc:"The key management service; without one encrypted tables are refused."`
+	KMS    KMS      `yaml:"kms" doc:"The key management service; without one encrypted tables are refused. A catalog whose properties have encryption.kms-type has one of its own."`
+	Accept []string `yaml:"accept" doc:"Risks that are taken: unauthenticated-pages (Parquet pages by AES_GCM_CTR_V1, which nobody would see altered), plain-files (files of an encrypted table that are not), plain-snapshots (snapshots of an encrypted table without a key), unauthenticated-list-length (manifest lists whose length no key vouches for, so that a cut one loses rows unseen)."`
 }
 
 // KMS is a key management service.
 type KMS struct {
-	Type    string `yaml:"type" doc:"local: master keys in a file."`
-	KeyFile string `yaml:"key_file" doc:"Of a local service: a file of lines: id, blank, key in hex; only its owner may read it."`
+	Type       string                       `yaml:"type" doc:"aws, azure, gcp, vault (also OpenBao) or local (master keys in a file)."`
+	KeyFile    string                       `yaml:"key_file" doc:"Of a local service: a file of lines: id, blank, key in hex; only its owner may read it."`
+	Properties map[string]string            `yaml:"properties" doc:"How to reach the service: what docs/encryption.md lists."`
+	Identities map[string]map[string]string `yaml:"identities" doc:"Properties that a principal has of its own, over the others: a role, a token. With any, a principal without one is refused; the name * stands for all others."`
+	KeyLife    time.Duration                `yaml:"key_life" default:"15m" doc:"How long an unwrapped key is kept for the principal that unwrapped it."`
+	Timeout    time.Duration                `yaml:"timeout" default:"10s" doc:"Time of one call of the service."`
+	Rate       int                          `yaml:"rate" default:"100" doc:"Most calls of the service a second."`
 }
 
 // Default says where a session begins.

@@ -2,7 +2,6 @@ package encryption
 
 import (
 	"context"
-	"sync"
 
 	"github.com/skua-db/skua/fault"
 )
@@ -26,27 +25,34 @@ const keyTimestamp = "KEY_TIMESTAMP"
 
 // Chain resolves the keys of one table. The zero Chain is not usable.
 type Chain struct {
-	kms     KMS
+	ring    *Keyring
+	table   string // names the table among all
 	tableID string // the table's encryption.key-id
 	keys    map[string]WrappedKey
-
-	mu        sync.Mutex
-	unwrapped map[string]Key
 }
 
-// NewChain makes the chain of a table whose property encryption.key-id is masterKeyID.
-func NewChain(kms KMS, masterKeyID string, keys []WrappedKey) *Chain {
-	c := &Chain{kms: kms, tableID: masterKeyID, keys: map[string]WrappedKey{}, unwrapped: map[string]Key{}}
+// NewChain makes the chain of a table whose property encryption.key-id is masterKeyID. The table's name sets it apart from every
+// other in the keyring, which may be nil: the chain then says so when a key is needed.
+func NewChain(ring *Keyring, table, masterKeyID string, keys []WrappedKey) *Chain {
+	c := &Chain{ring: ring, table: table, tableID: masterKeyID, keys: map[string]WrappedKey{}}
 	for _, k := range keys {
 		c.keys[k.ID] = k
 	}
 	return c
 }
 
+// Accepted tells which risks the configuration takes.
+func (c *Chain) Accepted() Risks {
+	if c.ring == nil {
+		return Risks{}
+	}
+	return c.ring.opt.Accept
+}
+
 // ManifestList gives the key metadata of a snapshot's manifest list by the snapshot's key-id. The entry of that name is encrypted
 // under a key encryption key, which the master key wraps: no other shape is followed.
 func (c *Chain) ManifestList(ctx context.Context, keyID string) (KeyMetadata, error) {
-	if c.kms == nil {
+	if c.ring == nil {
 		return KeyMetadata{}, fault.New(fault.Unsupported, "the table is encrypted under master key %q and no key management service is configured for its catalog", c.tableID)
 	}
 	entry, ok := c.keys[keyID]
@@ -67,11 +73,12 @@ func (c *Chain) ManifestList(ctx context.Context, keyID string) (KeyMetadata, er
 	if !ok {
 		return KeyMetadata{}, fault.New(fault.Corrupt, "key %q has no %s", kek.ID, keyTimestamp)
 	}
-	key, err := c.unwrap(ctx, kek)
+	key, err := c.ring.unwrap(ctx, c.table, kek.EncryptedBy, kek.Metadata)
 	if err != nil {
 		return KeyMetadata{}, fault.Wrap(fault.Corrupt, err, "key %q", kek.ID)
 	}
 	aead, err := newGCM(key)
+	clear(key)
 	if err != nil {
 		return KeyMetadata{}, fault.Wrap(fault.Corrupt, err, "key %q", kek.ID)
 	}
@@ -81,24 +88,4 @@ func (c *Chain) ManifestList(ctx context.Context, keyID string) (KeyMetadata, er
 	}
 	m, err := ParseKeyMetadata(plain)
 	return m, fault.Wrap(fault.Corrupt, err, "key %q", keyID)
-}
-
-func (c *Chain) unwrap(ctx context.Context, kek WrappedKey) (Key, error) {
-	c.mu.Lock()
-	key, ok := c.unwrapped[kek.ID]
-	c.mu.Unlock()
-	if ok {
-		return key, nil
-	}
-	key, err := c.kms.Unwrap(ctx, kek.EncryptedBy, kek.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := newGCM(key); err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unwrapped[kek.ID] = key
-	return key, nil
 }

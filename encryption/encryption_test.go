@@ -172,6 +172,15 @@ func sealed(t testing.TB, k Key, plain, aad []byte) []byte {
 	return a.Seal(nonce, nonce, plain, aad)
 }
 
+func ringOf(t *testing.T, kms KMS) *Keyring {
+	if kms == nil {
+		return nil
+	}
+	r := KeyringOf(kms)
+	t.Cleanup(r.Close)
+	return r
+}
+
 func TestChain(t *testing.T) {
 	ctx := context.Background()
 	kek := Key("kekkekkekkekkek1")
@@ -184,7 +193,7 @@ func TestChain(t *testing.T) {
 		change(&k, &l)
 		return []WrappedKey{k, l}
 	}
-	m, err := NewChain(kms, "master", keys(func(_, _ *WrappedKey) {})).ManifestList(ctx, "list")
+	m, err := NewChain(ringOf(t, kms), "t", "master", keys(func(_, _ *WrappedKey) {})).ManifestList(ctx, "list")
 	require.NoError(t, err)
 	require.Equal(t, testKey, m.Key)
 	for name, c := range map[string]struct {
@@ -205,7 +214,7 @@ func TestChain(t *testing.T) {
 		"an altered entry":       {kms, "list", func(_, l *WrappedKey) { l.Metadata[15] ^= 1 }, "authentication failed"},
 		"a short entry":          {kms, "list", func(_, l *WrappedKey) { l.Metadata = l.Metadata[:20] }, "too few"},
 	} {
-		_, err := NewChain(c.kms, "master", keys(c.change)).ManifestList(ctx, c.id)
+		_, err := NewChain(ringOf(t, c.kms), "t", "master", keys(c.change)).ManifestList(ctx, c.id)
 		require.ErrorContains(t, err, c.text, name)
 	}
 }
@@ -246,7 +255,7 @@ func TestKeysHaveNoText(t *testing.T) {
 
 func TestParquetModules(t *testing.T) {
 	m := KeyMetadata{Key: testKey, AADPrefix: testAAD}
-	f, err := m.Parquet([]byte("unique"), nil)
+	f, err := m.Parquet(ParquetAlgorithm{Unique: []byte("unique")})
 	require.NoError(t, err)
 	aad := append(append(append([]byte(nil), testAAD...), "unique"...), 2, 1, 0, 3, 0, 4, 1)
 	module := sealed(t, testKey, []byte("page"), aad)
@@ -257,7 +266,7 @@ func TestParquetModules(t *testing.T) {
 		_, err := f.Open(2, bad[0], bad[1], bad[2], module)
 		require.ErrorIs(t, err, fault.Corrupt, "%v", bad)
 	}
-	_, err = m.Parquet([]byte("unique"), []byte("another prefix"))
+	_, err = m.Parquet(ParquetAlgorithm{Unique: []byte("unique"), StoredPrefix: []byte("another prefix")})
 	require.ErrorIs(t, err, fault.Corrupt)
 }
 

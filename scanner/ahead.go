@@ -28,7 +28,7 @@ func (s *stream) readAhead() {
 	for !a.off && !s.closed && s.err == nil && s.sc.r.Limit < 0 && a.active < mostAhead && a.next < min(len(s.manifest), s.next+mostAhead) {
 		f := &s.manifest[a.next]
 		a.next++
-		key := s.sc.key(s.sc.mapPath(f.Path), f.Length)
+		key := s.sc.key(s.sc.mapPath(f.Path), f.Length, f.KeyMetadata)
 		if s.sc.s.caches.manifests.Has(key) {
 			continue
 		}

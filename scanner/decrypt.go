@@ -12,11 +12,11 @@ import (
 )
 
 // keyOf parses the key metadata of a file. In an encrypted table every file has some, and in another one none has: what
-// contradicts that is refused, for it is what a forger would leave.
+// contradicts that is refused, for it is what a forger would leave, unless the configuration accepts plain files.
 func (sc *scan) keyOf(metadata []byte) (m encryption.KeyMetadata, encrypted bool, err error) {
 	keys := sc.r.Table.Keys
 	switch {
-	case metadata == nil && keys == nil:
+	case metadata == nil && (keys == nil || keys.Accepted().PlainFiles):
 		return m, false, nil
 	case metadata == nil:
 		return m, false, fault.New(fault.Corrupt, "it has no key metadata, but its table is encrypted")
@@ -50,19 +50,32 @@ func (sc *scan) storeOf(m encryption.KeyMetadata, encrypted bool) storage.Store 
 	if !encrypted {
 		return sc.r.Table.Store
 	}
-	return decrypting{sc.r.Table.Store, m}
+	return decrypting{sc.r.Table.Store, m, sc.r.Table.Keys.Accepted().UnauthenticatedListLength}
 }
 
-// decrypting opens streams under one key. Sizes are lengths as stored.
+// sealedUnder gives the key of a manifest list for the name of what the caches hold of it.
+func sealedUnder(m encryption.KeyMetadata, encrypted bool) []byte {
+	if !encrypted {
+		return nil
+	}
+	return append(append([]byte(nil), m.Key...), m.AADPrefix...)
+}
+
+// decrypting opens streams under one key. Sizes are lengths as stored. Only a manifest list may have a length that nobody vouches for:
+// all else is named by an authenticated parent.
 type decrypting struct {
 	storage.Store
-	key encryption.KeyMetadata
+	key       encryption.KeyMetadata
+	anyLength bool
 }
 
 func (d decrypting) Open(ctx context.Context, path string, size int64) (storage.Object, error) {
 	o, err := d.Store.Open(ctx, path, size)
 	if err != nil {
 		return nil, err
+	}
+	if d.anyLength && size < 0 && d.key.Length < 0 {
+		size = o.Size()
 	}
 	s, err := encryption.OpenStream(ctx, o, d.key, size)
 	if err != nil {
@@ -81,6 +94,8 @@ func (sc *scan) listKey(ctx context.Context, snapshotID int64) (m encryption.Key
 		return m, false, nil
 	case t.Keys == nil:
 		return m, false, fault.New(fault.Corrupt, "snapshot %d names an encryption key, but the table names none (encryption.key-id)", snapshotID)
+	case !named && t.Keys.Accepted().PlainSnapshots:
+		return m, false, nil
 	case !named:
 		return m, false, fault.New(fault.Corrupt, "snapshot %d of an encrypted table has no key-id", snapshotID)
 	}
@@ -97,8 +112,11 @@ func (sc *scan) readFooter(ctx context.Context, o storage.Object, name string, m
 	if !encrypted {
 		return parquet.ReadFooter(ctx, o, name)
 	}
-	return parquet.ReadEncryptedFooter(ctx, o, name, func(unique, prefix []byte) (parquet.Modules, error) {
-		return m.Parquet(unique, prefix)
+	return parquet.ReadEncryptedFooter(ctx, o, name, func(f parquet.FileCrypto) (parquet.Modules, error) {
+		if f.UnauthenticatedPages && !sc.r.Table.Keys.Accepted().UnauthenticatedPages {
+			return nil, fault.New(fault.Unsupported, "its pages are encrypted without authentication (AES_GCM_CTR_V1), so that nobody would see them altered; encryption.accept: [unauthenticated-pages] takes that risk")
+		}
+		return m.Parquet(encryption.ParquetAlgorithm(f))
 	})
 }
 

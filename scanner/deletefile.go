@@ -3,6 +3,7 @@ package scanner
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func (sc *scan) vector(ctx context.Context, d *deletes.File) (*deletes.Bitmap, e
 		return nil, fault.New(fault.Corrupt, "deletion vector in %s: its manifest entry lacks content_offset or content_size_in_bytes", d.Path)
 	}
 	open := sc.mapPath(d.Path)
-	b, err := sc.s.caches.vectors.Get(ctx, vectorKey{sc.key(open, d.Size), d.Offset, d.Length}, func(ctx context.Context) (*deletes.Bitmap, int64, error) {
+	b, err := sc.s.caches.vectors.Get(ctx, vectorKey{sc.key(open, d.Size, d.KeyMetadata), d.Offset, d.Length}, func(ctx context.Context) (*deletes.Bitmap, int64, error) {
 		o, err := sc.deleteObject(ctx, open, d)
 		if err != nil {
 			return nil, 0, err
@@ -99,7 +100,7 @@ func (sc *scan) vector(ctx context.Context, d *deletes.File) (*deletes.Bitmap, e
 // crossCheck holds a vector's entry against the Puffin footer, when the file has one that can be read: offsets that were
 // mixed up show there only.
 func (sc *scan) crossCheck(ctx context.Context, o storage.Object, open string, d *deletes.File) error {
-	refs, err := sc.s.caches.puffins.Get(ctx, sc.key(open, d.Size), func(ctx context.Context) (map[int64]string, int64, error) {
+	refs, err := sc.s.caches.puffins.Get(ctx, sc.key(open, d.Size, d.KeyMetadata), func(ctx context.Context) (map[int64]string, int64, error) {
 		refs, err := puffinReferences(ctx, o)
 		n := int64(0)
 		for _, r := range refs {
@@ -123,7 +124,7 @@ var positionWants = []*want{
 
 // positions reads a position delete file, through the cache.
 func (sc *scan) positions(ctx context.Context, d *deletes.File, pool *memory.Pool) (*deletes.Positions, error) {
-	p, err := sc.s.caches.positions.Get(ctx, sc.key(sc.mapPath(d.Path), d.Size), func(ctx context.Context) (*deletes.Positions, int64, error) {
+	p, err := sc.s.caches.positions.Get(ctx, sc.key(sc.mapPath(d.Path), d.Size, d.KeyMetadata), func(ctx context.Context) (*deletes.Positions, int64, error) {
 		sc.r.Profile.DeleteFiles.Kept.Add(1)
 		b := deletes.NewPositionsBuilder(sc.mapPath)
 		held := int64(0)
@@ -206,6 +207,11 @@ func (sc *scan) keySet(ctx context.Context, g *deletes.Group, pool *memory.Pool)
 	id.WriteString(sc.r.Table.Catalog + ";")
 	id.WriteString(sc.r.Table.Metadata.TableUUID().String())
 	id.WriteString(g.Key)
+	for _, f := range g.Files {
+		if f.KeyMetadata != nil {
+			fmt.Fprintf(&id, ";%x", sha256.Sum256(f.KeyMetadata))
+		}
+	}
 	var err error
 	ks.keys, err = sc.s.caches.keys.Get(ctx, id.String(), func(ctx context.Context) (*deletes.Keys, int64, error) {
 		keys := deletes.NewKeys(types, pool)

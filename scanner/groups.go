@@ -5,6 +5,7 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/scanner/parquet"
+	"github.com/skua-db/skua/scanner/prune"
 	"github.com/skua-db/skua/storage"
 	"github.com/skua-db/skua/vector"
 )
@@ -33,7 +34,7 @@ func (f *dataFile) loadFooter(ctx context.Context) (*footer, error) {
 
 func (sc *scan) loadFooter(ctx context.Context, open, path string, size int64, key []byte) (*footer, error) {
 	missed := false
-	ft, err := sc.s.caches.footers.Get(ctx, sc.key(open, size), func(ctx context.Context) (*footer, int64, error) {
+	ft, err := sc.s.caches.footers.Get(ctx, sc.key(open, size, key), func(ctx context.Context) (*footer, int64, error) {
 		missed = true
 		if size < 0 {
 			return nil, 0, fault.New(fault.Corrupt, "its length in the manifest is negative, %d", size)
@@ -84,7 +85,10 @@ func (f *dataFile) keepGroups(ctx context.Context, ft *footer) ([]int, error) {
 	sc := f.sc
 	src := f.groupSource(ft)
 	columns := sc.filter.Columns()
-	equal := sc.filter.Equalities()
+	var equal []prune.Equality
+	if !sc.s.opt.Without.Indexes {
+		equal = sc.filter.Equalities()
+	}
 	var o storage.Object
 	defer func() {
 		if o != nil {

@@ -52,7 +52,7 @@ func (f *dataFile) loadORC(ctx context.Context) (*orcFooter, error) {
 		return f.orc, nil
 	}
 	missed := false
-	ft, err := f.sc.s.caches.orcs.Get(ctx, f.sc.key(f.open, f.size), func(ctx context.Context) (*orcFooter, int64, error) {
+	ft, err := f.sc.s.caches.orcs.Get(ctx, f.sc.key(f.open, f.size, f.key), func(ctx context.Context) (*orcFooter, int64, error) {
 		missed = true
 		o, err := f.object(ctx)
 		if err != nil {

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"crypto/sha256"
 	"math"
 	"slices"
 	"sync"
@@ -91,11 +92,7 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 		}
 		sc.wants, sc.metas = append(sc.wants, w), append(sc.metas, meta)
 	}
-	pruned := r.Filter
-	if s.opt.Without.Pruning {
-		pruned = nil
-	}
-	sc.filter = prune.Compile(pruned, sc.leaf, r.Context)
+	sc.filter = prune.Compile(r.Filter, sc.leaf, r.Context)
 	for _, e := range sc.filter.Equalities() {
 		sc.lookup = sc.lookup || len(e.Values) <= mostLookupValues
 	}
@@ -207,8 +204,14 @@ func (sc *scan) close() {
 	}
 }
 
-// key names a file, by the path that the store takes, in the caches.
-func (sc *scan) key(path string, size int64) fileKey { return fileKey{sc.r.Table.Catalog, path, size} }
+// key names a file, by the path that the store takes, in the caches. metadata is its key metadata, nil for one that is not encrypted.
+func (sc *scan) key(path string, size int64, metadata []byte) fileKey {
+	k := fileKey{catalog: sc.r.Table.Catalog, path: path, size: size}
+	if metadata != nil {
+		k.secret = sha256.Sum256(metadata)
+	}
+	return k
+}
 
 // mapPath maps a path of the metadata to the one that the store takes.
 func (sc *scan) mapPath(path string) string { return sc.r.Table.Locations.Map(path) }
@@ -240,7 +243,7 @@ func (sc *scan) manifests(ctx context.Context) ([]manifest.File, error) {
 		return nil, err
 	}
 	path := sc.mapPath(snap.ManifestList)
-	return sc.s.caches.lists.Get(ctx, sc.key(path, -1), func(ctx context.Context) ([]manifest.File, int64, error) {
+	return sc.s.caches.lists.Get(ctx, sc.key(path, -1, sealedUnder(key, encrypted)), func(ctx context.Context) ([]manifest.File, int64, error) {
 		files, err := manifest.ReadList(ctx, sc.storeOf(key, encrypted), path, -1)
 		size := int64(0)
 		for i := range files {
@@ -258,7 +261,7 @@ func (sc *scan) manifest(ctx context.Context, f *manifest.File) (*manifest.Manif
 	}
 	path := sc.mapPath(f.Path)
 	missed := false
-	m, err := sc.s.caches.manifests.Get(ctx, sc.key(path, f.Length), func(ctx context.Context) (*manifest.Manifest, int64, error) {
+	m, err := sc.s.caches.manifests.Get(ctx, sc.key(path, f.Length, f.KeyMetadata), func(ctx context.Context) (*manifest.Manifest, int64, error) {
 		missed = true
 		m, err := manifest.Read(ctx, sc.storeOf(key, encrypted), path, f.Length, nil)
 		if err != nil {
@@ -342,7 +345,7 @@ func (sc *scan) keepManifest(f *manifest.File) (bool, error) {
 	if sp == nil {
 		return false, fault.New(fault.Corrupt, "manifest %s names partition spec %d, which the table does not have", f.Path, f.SpecID)
 	}
-	if sc.filter.Useless() || sp.prune.Useless() || len(f.Partitions) != len(sp.fields) {
+	if sc.s.opt.Without.Partitions || sc.filter.Useless() || sp.prune.Useless() || len(f.Partitions) != len(sp.fields) {
 		return true, nil
 	}
 	src := sc.newDomains()

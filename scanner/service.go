@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"crypto/sha256"
 
 	"github.com/skua-db/skua/cache"
 	"github.com/skua-db/skua/deletes"
@@ -31,13 +32,24 @@ type Options struct {
 // Without names what a scanner does without, so that a test can prove that it changes no row. The caches are turned off by a
 // Budget of one byte.
 type Without struct {
-	// Pruning of manifests, files, row groups and stripes by partitions, bounds, dictionaries, bloom and runtime filters.
-	Pruning bool
-	// PageSkipping by Parquet's page index.
+	// Partitions: pruning of manifests and files by partition summaries and tuples.
+	Partitions bool
+	// Bounds: pruning of files, row groups and stripes by statistics, bounding boxes among them.
+	Bounds bool
+	// Indexes: pruning of row groups by dictionaries and bloom filters.
+	Indexes bool
+	// RuntimeFilters that joins hand to their scans.
+	RuntimeFilters bool
+	// PageSkipping by Parquet's page index and ORC's row index.
 	PageSkipping bool
 	// LateMaterialization: all columns are then decoded whether rows survive the filter or not.
 	LateMaterialization bool
+	// Counts: answers from record counts, for scans that need no column, without reading data files.
+	Counts bool
 }
+
+// Everything does without all that can be done without.
+var Everything = Without{true, true, true, true, true, true, true}
 
 // Scanner plans and reads scans. It holds the caches that scans share and is safe for concurrent use.
 type Scanner struct {
@@ -67,10 +79,12 @@ type caches struct {
 }
 
 // fileKey names a file by the path that the store takes. The catalog is part of it because two catalogs may know
-// different stores by one name.
+// different stores by one name, and the hash of its key because who names an encrypted file without its key must not find
+// what was decrypted with it.
 type fileKey struct {
 	catalog, path string
 	size          int64
+	secret        [sha256.Size]byte
 }
 
 type vectorKey struct {

@@ -41,7 +41,7 @@ func (r *reader) openParquet(ctx context.Context) error {
 	s.open = func(ctx context.Context, g int, ranges []parquet.RowRange) (groupReader, error) {
 		opt := opt
 		if f.sc.lookup && rowsIn(ranges, ft.RowGroups[g].NumRows) <= mostCachedRows {
-			opt.PageCache = filePages{f.sc.s.caches.pages, f.sc.key(f.open, f.size)}
+			opt.PageCache = filePages{f.sc.s.caches.pages, f.sc.key(f.open, f.size, f.key)}
 		}
 		return parquet.OpenRowGroup(ctx, s.o, ft.Footer, g, columns, ranges, opt)
 	}

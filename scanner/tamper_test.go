@@ -96,7 +96,7 @@ func (l *lake) pagesEnd(tab *catalog.Table, snap catalog.Snapshot) map[string]in
 		require.NoError(l.t, err)
 		o, err := l.store.Open(ctx, path, -1)
 		require.NoError(l.t, err)
-		f, err := parquet.ReadEncryptedFooter(ctx, o, path, func(unique, prefix []byte) (parquet.Modules, error) { return m.Parquet(unique, prefix) })
+		f, err := parquet.ReadEncryptedFooter(ctx, o, path, func(c parquet.FileCrypto) (parquet.Modules, error) { return m.Parquet(encryption.ParquetAlgorithm(c)) })
 		require.NoError(l.t, err)
 		require.NoError(l.t, o.Close())
 		end := o.Size()
@@ -153,7 +153,7 @@ func TestTampering(t *testing.T) {
 	store := &forger{Store: storage.Local{}, opened: map[string]bool{}}
 	l := &lake{t: t, pool: pool, store: store, scan: scanner.New(scanner.Options{Budget: budget, Workers: 1})}
 	mapping := catalog.NewLocationMapping(map[string]string{"file:/tmp/skua-lake/jenc": dir, "/tmp/skua-lake/jenc": dir})
-	cat, err := hadoop.New(ctx, hadoop.Options{Name: "enc", Warehouse: dir, Store: store, Locations: mapping, KMS: kms})
+	cat, err := hadoop.New(ctx, hadoop.Options{Name: "enc", Warehouse: dir, Store: store, Locations: mapping, Keys: keyring(t, kms)})
 	require.NoError(t, err)
 	plain := plainData(t)
 
@@ -311,6 +311,12 @@ func plainData(t *testing.T) []byte {
 	return b
 }
 
+func keyring(t *testing.T, kms encryption.KMS) *encryption.Keyring {
+	r := encryption.KeyringOf(kms)
+	t.Cleanup(r.Close)
+	return r
+}
+
 // keyFile copies the tables' master keys, for a key file must be its owner's alone.
 func keyFile(t *testing.T) string {
 	b, err := os.ReadFile("../integration/conformance/encryption.keys")
@@ -327,7 +333,7 @@ func TestDroppedKeys(t *testing.T) {
 	kms, err := encryption.ReadKeyFile(keyFile(t))
 	require.NoError(t, err)
 	mapping := catalog.NewLocationMapping(map[string]string{"file:/tmp/skua-lake/jenc": dir, "/tmp/skua-lake/jenc": dir})
-	cat, err := hadoop.New(ctx, hadoop.Options{Name: "enc", Warehouse: dir, Store: storage.Local{}, Locations: mapping, KMS: kms})
+	cat, err := hadoop.New(ctx, hadoop.Options{Name: "enc", Warehouse: dir, Store: storage.Local{}, Locations: mapping, Keys: keyring(t, kms)})
 	require.NoError(t, err)
 	tab, err := cat.Load(ctx, catalog.Namespace{"x"}, "two_keks")
 	require.NoError(t, err)
@@ -337,7 +343,7 @@ func TestDroppedKeys(t *testing.T) {
 	}
 	require.NotEmpty(t, used)
 	for i, k := range tab.Extra.EncryptionKeys {
-		chain := encryption.NewChain(kms, tab.Metadata.Properties()["encryption.key-id"], slices.Delete(slices.Clone(tab.Extra.EncryptionKeys), i, i+1))
+		chain := encryption.NewChain(keyring(t, kms), "t", tab.Metadata.Properties()["encryption.key-id"], slices.Delete(slices.Clone(tab.Extra.EncryptionKeys), i, i+1))
 		failed := 0
 		for id := range used {
 			if _, err := chain.ManifestList(ctx, id); err != nil {

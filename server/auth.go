@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/skua-db/skua/credentials"
 	"github.com/skua-db/skua/encryption/seal"
 	"github.com/skua-db/skua/fault"
 )
@@ -217,7 +218,7 @@ func (s *Server) identify(ctx context.Context, method string, setHeader func(met
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := caller{}
 	sessionID := cookieSession(md)
-	scheme, credentials, _ := strings.Cut(strings.TrimSpace(first(md, "authorization")), " ")
+	scheme, secret, _ := strings.Cut(strings.TrimSpace(first(md, "authorization")), " ")
 	switch {
 	case scheme == "":
 		if !s.opt.Auth.anonymous {
@@ -225,13 +226,13 @@ func (s *Server) identify(ctx context.Context, method string, setHeader func(met
 		}
 		c.principal = anonymous
 	case strings.EqualFold(scheme, "basic"):
-		name, err := s.basic(credentials)
+		name, err := s.basic(secret)
 		if err != nil {
 			return ctx, err
 		}
 		c.principal = name
 	case strings.EqualFold(scheme, "bearer"):
-		principal, session, err := s.bearer(strings.TrimSpace(credentials))
+		principal, session, err := s.bearer(strings.TrimSpace(secret))
 		if err != nil {
 			return ctx, err
 		}
@@ -253,7 +254,7 @@ func (s *Server) identify(ctx context.Context, method string, setHeader func(met
 		sessionID = peerSession + peerAddress(ctx)
 	}
 	c.session = s.sessions.get(c.principal, sessionID)
-	return context.WithValue(ctx, callerKey{}, c), nil
+	return credentials.WithPrincipal(context.WithValue(ctx, callerKey{}, c), c.principal), nil
 }
 
 // basic checks name and password. The user name "token" carries a bearer token in the password box, for tools

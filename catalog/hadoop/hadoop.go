@@ -33,8 +33,8 @@ type Options struct {
 	// Prefixes are further locations that tables may read.
 	Prefixes  []string
 	Locations catalog.LocationMapping
-	// KMS unwraps the keys of encrypted tables; nil when there is none.
-	KMS encryption.KMS
+	// Keys unwraps the keys of encrypted tables; nil when there is no key management service.
+	Keys *encryption.Keyring
 }
 
 // Catalog is a warehouse folder.
@@ -226,7 +226,7 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 	}
 	t := &catalog.Table{
 		Catalog: c.opt.Name, Namespace: ns, Name: name, MetadataLocation: info.Path,
-		Metadata: m, Extra: extra, Keys: catalog.KeysOf(m, extra, c.opt.KMS), Store: c.store, Locations: c.opt.Locations, Loaded: time.Now(),
+		Metadata: m, Extra: extra, Keys: catalog.KeysOf(c.opt.Name, m, extra, c.opt.Keys), Store: c.store, Locations: c.opt.Locations, Loaded: time.Now(),
 	}
 	c.remember(info, t)
 	return t, nil

@@ -27,8 +27,8 @@ type Options struct {
 	// Prefixes are locations that tables may read beside their own folder.
 	Prefixes  []string
 	Locations catalog.LocationMapping
-	// KMS unwraps the keys of encrypted tables; nil when there is none.
-	KMS encryption.KMS
+	// Keys unwraps the keys of encrypted tables; nil when there is no key management service.
+	Keys *encryption.Keyring
 }
 
 // Catalog is a fixed list of tables.
@@ -123,6 +123,6 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 	}
 	return &catalog.Table{
 		Catalog: c.opt.Name, Namespace: ns, Name: name, MetadataLocation: file,
-		Metadata: m, Extra: extra, Keys: catalog.KeysOf(m, extra, c.opt.KMS), Store: store, Locations: c.opt.Locations, Loaded: time.Now(),
+		Metadata: m, Extra: extra, Keys: catalog.KeysOf(c.opt.Name, m, extra, c.opt.Keys), Store: store, Locations: c.opt.Locations, Loaded: time.Now(),
 	}, nil
 }

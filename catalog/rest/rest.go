@@ -36,8 +36,8 @@ type Options struct {
 	// Prefixes are locations that tables may read beside their own.
 	Prefixes  []string
 	Locations catalog.LocationMapping
-	// KMS unwraps the keys of encrypted tables; nil when there is none.
-	KMS encryption.KMS
+	// Keys unwraps the keys of encrypted tables; nil when there is no key management service.
+	Keys *encryption.Keyring
 	// Ambient gives the process's own S3 keys. It is asked only when the properties say ambient-fallback: true and neither
 	// the server nor the properties give a key.
 	Ambient credentials.Provider
@@ -377,7 +377,7 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 	}
 	return &catalog.Table{
 		Catalog: c.opt.Name, Namespace: ns, Name: name, MetadataLocation: l.Location,
-		Metadata: r.meta.Metadata, Extra: r.meta.Extra, Keys: catalog.KeysOf(r.meta.Metadata, r.meta.Extra, c.opt.KMS),
+		Metadata: r.meta.Metadata, Extra: r.meta.Extra, Keys: catalog.KeysOf(c.opt.Name, r.meta.Metadata, r.meta.Extra, c.opt.Keys),
 		Store: store, Locations: c.opt.Locations, Loaded: time.Now(),
 	}, nil
 }

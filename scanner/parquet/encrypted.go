@@ -12,11 +12,19 @@ import (
 // Modules opens the encrypted modules of one file. Ordinals are NoOrdinal where a module has none.
 type Modules interface {
 	Open(kind byte, rowGroup, column, page int, sealed []byte) ([]byte, error)
+	// Verify checks the signature of a footer that is in clear.
+	Verify(footer, signature []byte) error
 }
 
-// Keyring makes the opener of a file from what its crypto metadata says: bytes that are the file's own, and a stored AAD prefix, nil
-// when there is none.
-type Keyring func(unique, storedPrefix []byte) (Modules, error)
+// FileCrypto is what a file says of its encryption.
+type FileCrypto struct {
+	Unique               []byte // the file's own part of the associated data
+	StoredPrefix         []byte // AAD prefix; nil when the file does not store it
+	UnauthenticatedPages bool   // AES_GCM_CTR_V1
+}
+
+// Keyring makes the opener of a file, or refuses it.
+type Keyring func(FileCrypto) (Modules, error)
 
 // NoOrdinal stands for an ordinal that a module does not have.
 const NoOrdinal = -1
@@ -39,8 +47,8 @@ const (
 const moduleLength = 4
 
 // ReadEncryptedFooter is ReadFooter for a file that is encrypted under keys: its footer, pages and indexes are opened by what keys
-// makes. A plain file, one with a plain footer and one whose pages are not authenticated are refused (fault.Corrupt,
-// fault.Unsupported): that is what a forger would leave.
+// makes. A footer in clear must be signed. A plain file and one with columns that are plain or have keys of their own are refused
+// (fault.Corrupt, fault.Unsupported): the first is what a forger would leave.
 func ReadEncryptedFooter(ctx context.Context, o storage.Object, path string, keys Keyring) (*Footer, error) {
 	f, err := readEncryptedFooter(ctx, o, path, keys)
 	if err != nil {
@@ -55,7 +63,7 @@ func readEncryptedFooter(ctx context.Context, o storage.Object, path string, key
 		return nil, err
 	}
 	if magic != magicEncrypted {
-		return nil, fault.New(fault.Corrupt, "the file has a key and its footer is not encrypted (magic %q, not PARE)", magic)
+		return readSignedFooter(body, &Footer{Path: path, Size: o.Size()}, keys)
 	}
 	head := make([]byte, len(magicEncrypted))
 	if err := o.ReadRanges(ctx, []storage.Range{{Length: int64(len(head))}}, [][]byte{head}); err != nil {
@@ -69,7 +77,7 @@ func readEncryptedFooter(ctx context.Context, o storage.Object, path string, key
 		return nil, err
 	}
 	f := &Footer{Path: path, Size: o.Size()}
-	if f.modules, err = keys(c.unique, c.prefix); err != nil {
+	if f.modules, err = keys(c); err != nil {
 		return nil, err
 	}
 	plain, rest, err := f.openModule(body[n:], footerModule, NoOrdinal, NoOrdinal, NoOrdinal)
@@ -82,25 +90,60 @@ func readEncryptedFooter(ctx context.Context, o storage.Object, path string, key
 	return f, parseFileMetadata(plain, f)
 }
 
-// fileCrypto is the FileCryptoMetaData that stands before an encrypted footer.
-type fileCrypto struct{ unique, prefix []byte }
+// signatureBytes is the size of nonce and tag behind a footer in clear.
+const signatureBytes = 28
 
-func parseFileCrypto(b []byte) (c fileCrypto, n int, err error) {
+// readSignedFooter takes a footer in clear, after which its signature stands.
+func readSignedFooter(body []byte, f *Footer, keys Keyring) (*Footer, error) {
+	c, n, err := parseCrypto(body, 8)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, fault.New(fault.Corrupt, "the file has a key and is not encrypted: its footer is in clear and names no encryption algorithm")
+	}
+	if len(body)-n != signatureBytes {
+		return nil, fault.New(fault.Corrupt, "the footer in clear is followed by %d bytes and not by a signature", len(body)-n)
+	}
+	if f.modules, err = keys(*c); err != nil {
+		return nil, err
+	}
+	if err := f.modules.Verify(body[:n], body[n:]); err != nil {
+		return nil, fault.Wrap(fault.Corrupt, err, "footer in clear")
+	}
+	return f, parseFileMetadata(body[:n], f)
+}
+
+// parseFileCrypto parses the FileCryptoMetaData that stands before an encrypted footer, of n bytes.
+func parseFileCrypto(b []byte) (c FileCrypto, n int, err error) {
+	found, n, err := parseCrypto(b, 1)
+	if err == nil && found == nil {
+		err = fault.New(fault.Corrupt, "crypto metadata names no encryption algorithm")
+	}
+	if err != nil {
+		return c, 0, err
+	}
+	return *found, n, nil
+}
+
+// parseCrypto finds the EncryptionAlgorithm in a structure, as the field of the given number, and tells the structure's length.
+func parseCrypto(b []byte, field int16) (c *FileCrypto, n int, err error) {
 	algorithm := int16(0)
 	r := thrift.NewReader(b)
 	r.Struct(func(id int16, t thrift.Type) {
-		if id != 1 {
+		if id != field {
 			r.Skip(t)
 			return
 		}
+		c = &FileCrypto{}
 		r.Struct(func(id int16, t thrift.Type) {
 			algorithm = id
 			r.Struct(func(id int16, t thrift.Type) {
 				switch id {
 				case 1:
-					c.prefix = notNil(append([]byte(nil), r.Binary(t)...))
+					c.StoredPrefix = notNil(append([]byte(nil), r.Binary(t)...))
 				case 2:
-					c.unique = append([]byte(nil), r.Binary(t)...)
+					c.Unique = append([]byte(nil), r.Binary(t)...)
 				default:
 					r.Skip(t)
 				}
@@ -109,13 +152,44 @@ func parseFileCrypto(b []byte) (c fileCrypto, n int, err error) {
 	})
 	switch {
 	case r.Err() != nil:
-		return c, 0, fault.Wrap(fault.Corrupt, r.Err(), "crypto metadata")
-	case algorithm == 2:
-		return c, 0, fault.New(fault.Unsupported, "its pages are encrypted without authentication (AES_GCM_CTR_V1)")
-	case algorithm != 1:
-		return c, 0, fault.New(fault.Unsupported, "its encryption algorithm is not known")
+		return nil, 0, fault.Wrap(fault.Corrupt, r.Err(), "crypto metadata")
+	case c == nil:
+		return nil, r.Pos(), nil
+	case algorithm != 1 && algorithm != 2:
+		return nil, 0, fault.New(fault.Unsupported, "its encryption algorithm is not known")
 	}
+	c.UnauthenticatedPages = algorithm == 2
 	return c, r.Pos(), nil
+}
+
+// openColumnMetadata replaces what a footer in clear tells of a column by what is encrypted beside it: the former lacks the
+// bounds of values.
+func (f *Footer) openColumnMetadata(c *ColumnChunk, rowGroup, column int) error {
+	if c.columnKey {
+		return fault.New(fault.Unsupported, "it has a key of its own, and Iceberg gives one key a file")
+	}
+	if f.modules == nil {
+		return nil
+	}
+	if !c.cryptoMetadata {
+		return fault.New(fault.Unsupported, "it is not encrypted, in a file that is: nobody would see it altered")
+	}
+	if c.sealedMetadata == nil {
+		return nil
+	}
+	plain, _, err := f.openModule(c.sealedMetadata, columnMetadataModule, rowGroup, column, NoOrdinal)
+	if err != nil {
+		return fault.Wrap(fault.Corrupt, err, "column metadata")
+	}
+	full := newColumnChunk()
+	full.OffsetIndex, full.ColumnIndex, full.cryptoMetadata = c.OffsetIndex, c.ColumnIndex, true
+	r := thrift.NewReader(plain)
+	parseColumnMetadata(r, &full)
+	if err := r.Err(); err != nil {
+		return fault.Wrap(fault.Corrupt, err, "column metadata")
+	}
+	*c = full
+	return nil
 }
 
 // openModule opens the module at the start of b and gives what follows it.

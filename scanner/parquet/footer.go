@@ -69,6 +69,7 @@ type ColumnChunk struct {
 	hasMetadata    bool
 	cryptoMetadata bool
 	columnKey      bool
+	sealedMetadata []byte // only while the footer is checked
 }
 
 // EncodingStat counts the pages of one type and encoding.

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -128,7 +129,7 @@ func (f *Footer) check(orders []columnOrder) error {
 		rows += g.NumRows
 		for j := range g.Columns {
 			c := &g.Columns[j]
-			if err := f.checkChunk(g, c, f.Leaves[j]); err != nil {
+			if err := cmp.Or(f.openColumnMetadata(c, g.ordinal, j), f.checkChunk(g, c, f.Leaves[j])); err != nil {
 				return fault.Wrap(fault.Corrupt, err, "row group %d, column %s", i, f.Leaves[j].Path())
 			}
 			if j < len(orders) {
@@ -148,8 +149,8 @@ func (f *Footer) check(orders []columnOrder) error {
 }
 
 func (f *Footer) checkChunk(g *RowGroup, c *ColumnChunk, leaf *Node) error {
-	if c.cryptoMetadata && (f.modules == nil || c.columnKey) {
-		return encrypted("column " + leaf.Path() + " has a key of its own")
+	if c.cryptoMetadata && f.modules == nil {
+		return encrypted("column " + leaf.Path() + " is encrypted")
 	}
 	if c.physical != leaf.Physical {
 		return fault.New(fault.Corrupt, "chunk holds %s, the schema says %s", c.physical, leaf.Physical)
@@ -157,7 +158,7 @@ func (f *Footer) checkChunk(g *RowGroup, c *ColumnChunk, leaf *Node) error {
 	if !pathMatches(c.path, leaf) {
 		return fault.New(fault.Corrupt, "chunk is of column %q", c.path)
 	}
-	c.path = nil
+	c.path, c.sealedMetadata = nil, nil
 	if c.NumValues < 0 || leaf.MaxRep == 0 && c.NumValues != g.NumRows || c.NumValues < g.NumRows {
 		return fault.New(fault.Corrupt, "chunk has %d values, the row group %d rows", c.NumValues, g.NumRows)
 	}
@@ -202,7 +203,7 @@ func parseRowGroup(r *thrift.Reader, g *RowGroup, leafHint int) {
 				if i == 0 {
 					g.Columns = make([]ColumnChunk, 0, min(n, leafHint))
 				}
-				g.Columns = append(g.Columns, ColumnChunk{stats: statistics{nullCount: -1, nanCount: -1, minExact: -1, maxExact: -1}})
+				g.Columns = append(g.Columns, newColumnChunk())
 				c := &g.Columns[len(g.Columns)-1]
 				parseColumnChunk(r, c)
 				if !c.hasMetadata && !c.cryptoMetadata {
@@ -219,6 +220,10 @@ func parseRowGroup(r *thrift.Reader, g *RowGroup, leafHint int) {
 			r.Skip(t)
 		}
 	})
+}
+
+func newColumnChunk() ColumnChunk {
+	return ColumnChunk{stats: statistics{nullCount: -1, nanCount: -1, minExact: -1, maxExact: -1}}
 }
 
 func parseColumnChunk(r *thrift.Reader, c *ColumnChunk) {
@@ -245,8 +250,8 @@ func parseColumnChunk(r *thrift.Reader, c *ColumnChunk) {
 				r.Skip(t)
 			})
 		case 9:
-			c.cryptoMetadata, c.columnKey = true, true
-			r.Skip(t)
+			c.cryptoMetadata = true
+			c.sealedMetadata = notNil(r.Binary(t))
 		default:
 			r.Skip(t)
 		}

@@ -54,9 +54,6 @@ func OpenRowGroup(ctx context.Context, o storage.Object, f *Footer, rg int, cols
 		}
 		last = x.Last
 	}
-	if f.modules != nil {
-		r.opt.PageCache = nil // its key does not say who may decrypt
-	}
 	if r.opt.ReadAheadBytes <= 0 {
 		r.opt.ReadAheadBytes = defaultReadAhead
 	}

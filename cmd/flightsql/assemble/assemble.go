@@ -129,15 +129,8 @@ func Prove(ctx context.Context, c *config.Config, connect bool) error {
 
 // Catalogs opens the catalogs of a configuration, in the order of their names.
 func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) {
-	var kms encryption.KMS
-	if c.Encryption.KMS.Type == "local" {
-		local, err := encryption.ReadKeyFile(c.Encryption.KMS.KeyFile)
-		if err != nil {
-			return nil, err
-		}
-		kms = local
-	}
 	var out []catalog.Catalog
+	var common *encryption.Keyring // of all catalogs without a key management service of their own
 	for _, name := range c.CatalogNames() {
 		cc := c.Catalogs[name]
 		mapping := catalog.NewLocationMapping(cc.LocationMapping)
@@ -146,19 +139,29 @@ func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) 
 			prefixes = append(prefixes, to)
 		}
 		var cat catalog.Catalog
+		keys := common
 		var err error
+		if keys == nil || cc.Properties[config.KMSTypeProperty] != "" {
+			if keys, err = keyring(ctx, c.Encryption, cc.Properties); err != nil {
+				return nil, fault.Wrap(fault.Invalid, err, "catalog %s", name)
+			}
+		}
+		if cc.Properties[config.KMSTypeProperty] == "" {
+			common = keys
+		}
+		properties := cc.OwnProperties()
 		switch cc.Type {
 		case "hadoop":
 			cat, err = hadoop.New(ctx, hadoop.Options{
-				Name: name, Warehouse: cc.Properties["warehouse"], Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, KMS: kms,
+				Name: name, Warehouse: properties["warehouse"], Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, Keys: keys,
 			})
 		case "registered":
 			cat, err = registered.New(registered.Options{
-				Name: name, Tables: cc.Tables, Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, KMS: kms,
+				Name: name, Tables: cc.Tables, Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, Keys: keys,
 			})
 		case "rest":
 			cat, err = rest.New(rest.Options{
-				Name: name, Properties: cc.Properties, Prefixes: prefixes, Locations: mapping, KMS: kms, Ambient: credentials.NewAmbient(),
+				Name: name, Properties: properties, Prefixes: prefixes, Locations: mapping, Keys: keys, Ambient: credentials.NewAmbient(),
 			})
 		default:
 			err = fault.New(fault.Invalid, "catalog %s: type %q is not known", name, cc.Type)
@@ -169,6 +172,21 @@ func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) 
 		out = append(out, cat)
 	}
 	return out, nil
+}
+
+// keyring opens the key management service of a catalog with the given properties; nil when there is none.
+func keyring(ctx context.Context, e config.Encryption, properties map[string]string) (*encryption.Keyring, error) {
+	settings, ok := e.KMS.Settings(properties)
+	if !ok {
+		return nil, nil
+	}
+	service, err := settings.Service(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return encryption.NewKeyring(encryption.KeyringOptions{
+		Service: service, Accept: e.Risks(), Life: e.KMS.KeyLife, Timeout: e.KMS.Timeout, Rate: float64(e.KMS.Rate),
+	}), nil
 }
 
 func authenticator(c *config.Config) (*server.Authenticator, error) {
