@@ -17,7 +17,7 @@ type geoBox struct {
 
 // geoBoxes finds them among the conjuncts of the filter.
 func (sc *scan) geoBoxes() []geoBox {
-	if sc.r.Filter == nil || sc.s.opt.Without.Pruning {
+	if sc.r.Filter == nil || sc.s.opt.Without.Bounds {
 		return nil
 	}
 	ctx := sc.r.Context

@@ -142,7 +142,7 @@ func bounds(d *prune.Domain, c *prune.Column, b parquet.Bounds) {
 // mayMatch asks the footer's statistics and the runtime filters about group g, and counts what they remove.
 func (f *dataFile) mayMatch(src *groupSource, ft grouped, g int) bool {
 	sc := f.sc
-	if !sc.filter.Useless() {
+	if !sc.filter.Useless() && !sc.s.opt.Without.Bounds {
 		src.narrow(sc.filter.Columns(), ft, g)
 		if c := sc.filter.Excludes(src); c >= 0 {
 			sc.removed("row group", "bounds", c, 1)
@@ -159,7 +159,7 @@ func (f *dataFile) mayMatch(src *groupSource, ft grouped, g int) bool {
 // runtimeExcludes asks the runtime filters that are ready about group g, or without a footer about the whole file by the
 // manifest's statistics.
 func (f *dataFile) runtimeExcludes(ft grouped, g int) bool {
-	if f.sc.s.opt.Without.Pruning {
+	if f.sc.s.opt.Without.RuntimeFilters {
 		return false
 	}
 	for _, rf := range f.sc.r.Runtime {

@@ -368,6 +368,9 @@ func (r *reader) markGone(all, kept []uint16) {
 
 // runtime applies the runtime filters that have their values.
 func (r *reader) runtime(ctx context.Context, sel []uint16) ([]uint16, error) {
+	if r.sc.s.opt.Without.RuntimeFilters {
+		return sel, nil
+	}
 	for _, f := range r.sc.r.Runtime {
 		select {
 		case <-f.Ready():

@@ -253,19 +253,22 @@ func (sc *scan) removed(level, means string, conjunct int, n int64) {
 // keep prunes entry i by its partition tuple, then by its statistics.
 func (p *planner) keep(i int) bool {
 	sc := p.sc
-	if p.m.Records.At(i) == 0 || !p.boxesKeep(i) {
+	if p.m.Records.At(i) == 0 && !sc.s.opt.Without.Counts || !p.boxesKeep(i) {
 		return false
 	}
 	if sc.filter.Useless() {
 		return true
 	}
 	p.src.reset()
-	if !p.spec.prune.Useless() {
+	if !p.spec.prune.Useless() && !sc.s.opt.Without.Partitions {
 		p.spec.prune.Tuple(p.src.domains, func(k int) (*vector.Vector, int) { return p.tuple[k], i })
 		if c := sc.filter.Excludes(p.src); c >= 0 {
 			sc.removed("file", "partition", c, 1)
 			return false
 		}
+	}
+	if sc.s.opt.Without.Bounds {
+		return true
 	}
 	known := false
 	for c, st := range p.stats {

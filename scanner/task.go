@@ -106,7 +106,7 @@ func (sc *scan) object(ctx context.Context, path string, size int64) (storage.Ob
 
 // counted reports whether all that is asked of the file can be told from its record count and its positions.
 func (f *dataFile) counted() bool {
-	if f.records < 0 || f.sc.physical || len(f.sc.steps) > 0 || len(f.applied.Equality) > 0 || len(f.sc.r.Runtime) > 0 {
+	if f.sc.s.opt.Without.Counts || f.records < 0 || f.sc.physical || len(f.sc.steps) > 0 || len(f.applied.Equality) > 0 || len(f.sc.r.Runtime) > 0 {
 		return false
 	}
 	for _, m := range f.sc.metas {
