@@ -72,6 +72,15 @@ func (Local) Open(ctx context.Context, path string, size int64) (Object, error) 
 	return &localObject{path: path, f: f, size: st.Size()}, nil
 }
 
+// resolve implements linked.
+func (Local) resolve(path string) (string, error) {
+	p, err := LocalPath(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(p)
+}
+
 // Stat implements Store.
 func (Local) Stat(_ context.Context, path string) (Info, error) {
 	p, err := LocalPath(path)
