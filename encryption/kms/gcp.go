@@ -7,15 +7,14 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	kms "cloud.google.com/go/kms/apiv1"
 	"cloud.google.com/go/kms/apiv1/kmspb"
-	"github.com/googleapis/gax-go/v2/apierror"
 	"golang.org/x/oauth2"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/skua-db/skua/encryption"
@@ -89,15 +88,12 @@ func (g *gcpKMS) Unwrap(ctx context.Context, keyID string, wrapped []byte) (encr
 
 func gcpFailure(keyID string, err error) error {
 	const kind = "Google Cloud KMS"
-	var status *googleapi.Error
-	var api *apierror.APIError
-	switch {
-	case errors.As(err, &api) && api.GRPCStatus() != nil && api.GRPCStatus().Code() == codes.FailedPrecondition:
-		return failure(kind, keyID, http.StatusForbidden, "the key is disabled or destroyed") // it is of status 400
-	case errors.As(err, &status):
-		return failure(kind, keyID, status.Code, status.Message)
-	case api != nil && api.HTTPCode() > 0:
-		return failure(kind, keyID, api.HTTPCode(), api.Reason())
+	var answer *googleapi.Error
+	if errors.As(err, &answer) {
+		if strings.Contains(answer.Body, `"FAILED_PRECONDITION"`) {
+			answer.Code = http.StatusForbidden // the key is disabled or destroyed, told by status 400
+		}
+		return failure(kind, keyID, answer.Code, answer.Message)
 	}
 	return failure(kind, keyID, 0, err.Error())
 }

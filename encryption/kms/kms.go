@@ -10,6 +10,7 @@ package kms
 import (
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -136,12 +137,12 @@ func (o *openOnce[T]) get(ctx context.Context) (T, error) {
 // failure makes an error of ours from the HTTP status of a service's answer, 0 when there was none. text is the service's own
 // reason, which holds no key.
 func failure(kind, keyID string, status int, text string) error {
-	switch {
-	case status == 401 || status == 403:
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return fault.New(fault.Denied, "%s does not let the principal unwrap keys under master key %q: %s", kind, keyID, text)
-	case status == 404:
+	case http.StatusNotFound:
 		return fault.New(fault.NotFound, "%s does not know master key %q: %s", kind, keyID, text)
-	case status == 400:
+	case http.StatusBadRequest:
 		return fault.New(fault.Corrupt, "%s cannot unwrap a key under master key %q: %s", kind, keyID, text)
 	}
 	return fault.New(fault.Unavailable, "%s does not answer for master key %q: %s", kind, keyID, text)
