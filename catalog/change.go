@@ -8,13 +8,15 @@ import (
 	"github.com/skua-db/skua/fault"
 )
 
-// Change narrows a scan to what one snapshot changed. Rows that it added are read at the snapshot itself; rows of the files
-// that it took away at the snapshot before it, where they were live last.
+// Change narrows a scan of one snapshot to the rows that are not live in another: those that a snapshot added are its own rows that
+// the snapshot before it lacks, those that it removed are the rows of the one before that it lacks. A row is the same in both
+// where it has the same position in the same data file.
 type Change struct {
-	// Snapshot made the change.
-	Snapshot int64
-	// Removed asks for the rows of the data files that Snapshot removed, else for those of the files that it added.
+	// Removed says that the rows were removed; it is for those who tell of the scan.
 	Removed bool
+	// Other is the snapshot whose live rows are left out, when HasOther; else the table was empty.
+	Other    int64
+	HasOther bool
 }
 
 // Step is a snapshot on the way from one state of a table to a later one.

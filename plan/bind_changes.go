@@ -22,10 +22,9 @@ type changesCall struct {
 // Trino has it, and table_appends with the same arguments. The start is exclusive and the end inclusive; without an end it is
 // the current snapshot, without a start all changes since the table was made.
 //
-// table_changes gives the rows of each data file that a snapshot added (insert) or removed (delete) with the columns
+// table_changes gives the rows that a snapshot added (insert) or removed (delete), by data files or by delete files, with the columns
 // _change_type, _change_version_id, _change_timestamp and _change_ordinal. A rewritten file's rows that did not change come as a
-// pair. Snapshots that rewrite without changing rows (operation replace) are passed over, those that add delete files
-// refused when they are read. table_appends gives the rows of snapshots that append, and refuses others that change rows.
+// pair. Snapshots that rewrite without changing rows (operation replace) are passed over. table_appends gives the rows of snapshots that append, and refuses others that change rows.
 func (b *binder) changes(t *sql.TableCall, name string) (rel, *scope, error) {
 	c := t.Call
 	args, err := b.changesArgs(c)
@@ -99,9 +98,9 @@ func changeColumns(snap catalog.Snapshot, appends bool) ([]Column, error) {
 // change adds the rows that a snapshot added or removed to u.
 func (b *binder) change(u *unionRel, tab *catalog.Table, end catalog.Snapshot, s catalog.Step, ordinal int, removed, appends bool) error {
 	scan := &scanRel{table: tab, snap: catalog.Snapshot{ID: s.ID, Present: true, Schema: end.Schema}, limit: -1,
-		change: &catalog.Change{Snapshot: s.ID, Removed: removed}}
+		change: &catalog.Change{Other: s.Parent, HasOther: s.HasParent}}
 	if removed {
-		scan.snap.ID = s.Parent
+		scan.snap.ID, scan.change = s.Parent, &catalog.Change{Removed: true, Other: s.ID, HasOther: true}
 	}
 	p := &projectRel{in: scan}
 	for _, f := range end.Schema.Fields() {

@@ -165,7 +165,7 @@ func (f *formatter) line(n Node) string {
 			s += " snapshot " + strconv.FormatInt(n.Snapshot.ID, 10)
 			switch c := n.Change; {
 			case c != nil && c.Removed:
-				s += " (rows that snapshot " + strconv.FormatInt(c.Snapshot, 10) + " removed)"
+				s += " (rows that snapshot " + strconv.FormatInt(c.Other, 10) + " removed)"
 			case c != nil:
 				s += " (rows that it added)"
 			}

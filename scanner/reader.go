@@ -3,6 +3,7 @@ package scanner
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/skua-db/skua/deletes"
 	"github.com/skua-db/skua/expr"
@@ -45,12 +46,16 @@ type reader struct {
 	pool *memory.Pool
 	src  source
 
-	dead     *deletes.Bitmap
-	keys     []keySet
-	keyCols  [][]int // of keys: source column of each key
-	scratch  deletes.Scratch
-	programs []*expr.Program
-	mark     bool // deleted rows are marked, not dropped
+	dead    *deletes.Bitmap
+	keys    []keySet
+	keyCols [][]int // of keys, then of otherKeys: source column of each key
+	// otherDead and otherKeys are the deletes of another snapshot, to which the rows that are asked for fell.
+	otherDead *deletes.Bitmap
+	otherKeys []keySet
+	otherSel  []uint16
+	scratch   deletes.Scratch
+	programs  []*expr.Program
+	mark      bool // deleted rows are marked, not dropped
 
 	// columns: what the source is asked for; slots maps a position of the projection to one, -1 for none.
 	columns []*projected
@@ -104,6 +109,9 @@ func (r *reader) open(ctx context.Context) error {
 	if r.keys, err = f.equality(ctx, r.pool); err != nil {
 		return err
 	}
+	if err := r.openOther(ctx); err != nil {
+		return err
+	}
 	if f.counted() {
 		r.src = &countSource{left: f.records}
 		for i := range r.slots {
@@ -152,7 +160,7 @@ func (r *reader) project(tree *fileNode) error {
 			r.lastSeq = r.lineage(tree, idLastSeq, "_last_updated_sequence_number")
 		}
 	}
-	for _, k := range r.keys {
+	for _, k := range slices.Concat(r.keys, r.otherKeys) {
 		cols := make([]int, len(k.paths))
 		for j, p := range k.paths {
 			cols[j] = -1
@@ -244,7 +252,10 @@ func (r *reader) batch(ctx context.Context, n int, first int64) (*vector.Chunk, 
 			}
 		}
 	}
-	var err error
+	sel, err := r.keepOther(ctx, sel, true)
+	if err != nil || sel != nil && len(sel) == 0 {
+		return nil, err
+	}
 	if sc.s.opt.Without.LateMaterialization {
 		for i, slot := range r.slots {
 			if slot >= 0 && sc.metas[i] == 0 {
@@ -262,6 +273,9 @@ func (r *reader) batch(ctx context.Context, n int, first int64) (*vector.Chunk, 
 	for _, safe := range [2]bool{true, false} {
 		if !safe && !r.mark {
 			if sel, err = r.dropKeys(ctx, sel); err != nil || sel != nil && len(sel) == 0 {
+				return nil, err
+			}
+			if sel, err = r.keepOther(ctx, sel, false); err != nil || sel != nil && len(sel) == 0 {
 				return nil, err
 			}
 		}
@@ -328,13 +342,9 @@ func (r *reader) step(ctx context.Context, i int, sel []uint16) ([]uint16, error
 // dropKeys applies equality deletes.
 func (r *reader) dropKeys(ctx context.Context, sel []uint16) ([]uint16, error) {
 	for k, set := range r.keys {
-		cols := make([]*vector.Vector, len(set.paths))
-		for j, c := range r.keyCols[k] {
-			v, err := r.src.read(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			cols[j] = leafVector(v, set.paths[j].path, r.n)
+		cols, err := r.keyColumns(ctx, k, &set)
+		if err != nil {
+			return nil, err
 		}
 		before := r.rowsOf(sel)
 		out := set.keys.Select(cols, r.n, sel, r.buffer(), r.f.seq, &r.scratch)
@@ -348,6 +358,19 @@ func (r *reader) dropKeys(ctx context.Context, sel []uint16) ([]uint16, error) {
 		}
 	}
 	return sel, nil
+}
+
+// keyColumns gives the columns of the k-th set of keys for the current batch.
+func (r *reader) keyColumns(ctx context.Context, k int, set *keySet) ([]*vector.Vector, error) {
+	cols := make([]*vector.Vector, len(set.paths))
+	for j, c := range r.keyCols[k] {
+		v, err := r.src.read(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		cols[j] = leafVector(v, set.paths[j].path, r.n)
+	}
+	return cols, nil
 }
 
 // markGone sets the marks of rows in all (nil: every row) that kept lacks.

@@ -323,7 +323,8 @@ func (sc *scan) prepare(ctx context.Context) ([]manifest.File, error) {
 	if len(data) == 0 || len(del) == 0 {
 		return data, nil
 	}
-	return data, sc.readDeletes(ctx, del)
+	sc.index, err = sc.deleteIndex(ctx, del)
+	return data, err
 }
 
 func b2i(b bool) int {
@@ -377,7 +378,8 @@ func (sc *scan) newDomains() *domains {
 	return d
 }
 
-func (sc *scan) readDeletes(ctx context.Context, list []manifest.File) error {
+// deleteIndex reads the delete manifests of a list.
+func (sc *scan) deleteIndex(ctx context.Context, list []manifest.File) (*deletes.Index, error) {
 	out := make([][]*deletes.File, len(list))
 	err := parallel(ctx, sc.s.opt.Workers, len(list), func(ctx context.Context, i int) error {
 		fs, err := sc.deleteFiles(ctx, &list[i])
@@ -385,12 +387,11 @@ func (sc *scan) readDeletes(ctx context.Context, list []manifest.File) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	files := slices.Concat(out...)
 	sc.r.Profile.DeleteFiles.Considered.Add(int64(len(files)))
-	sc.index, err = deletes.NewIndex(files, func(id int) bool { return sc.specs[id] != nil && sc.specs[id].unpartitioned })
-	return err
+	return deletes.NewIndex(files, func(id int) bool { return sc.specs[id] != nil && sc.specs[id].unpartitioned })
 }
 
 // parallel runs f for 0..n-1 on up to workers goroutines and gives the first error; all have ended when it returns.

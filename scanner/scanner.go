@@ -20,7 +20,7 @@ import (
 type Request struct {
 	Table    *catalog.Table
 	Snapshot catalog.Snapshot
-	// Change narrows the scan to the data files that a snapshot added or removed; nil reads all that are live.
+	// Change narrows the scan to the rows that another snapshot lacks; nil reads all that are live.
 	Change *catalog.Change
 	// Projection lists the columns to read, a subset (nested fields too) of Snapshot.Schema plus metadata columns by
 	// reserved id, in the order of the chunks' columns.

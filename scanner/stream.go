@@ -165,7 +165,7 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 		s.sc.r.Profile.Removed(profile.Removal{Level: "file", Means: "runtime filter", Predicate: "join key"}, 1)
 		return nil, nil
 	}
-	if f.applied.None() && f.records > 0 {
+	if f.applied.None() && f.other == nil && f.records > 0 {
 		s.rows += f.records
 	}
 	if t.groups != nil || f.format != manifest.Parquet && f.format != manifest.ORC || f.size < s.sc.s.opt.SplitBytes || f.counted() || s.sc.r.MetadataOnly {
@@ -192,7 +192,7 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 // planManifest lists the tasks of a data manifest that the filter leaves.
 func (sc *scan) planManifest(ctx context.Context, f *manifest.File) ([]*Task, error) {
 	if sc.change != nil {
-		if err := sc.change.ready(ctx); err != nil {
+		if err := sc.change.ready(ctx); err != nil || sc.change.skip(f) {
 			return nil, err
 		}
 	}
@@ -217,9 +217,6 @@ func (sc *scan) planManifest(ctx context.Context, f *manifest.File) ([]*Task, er
 		if m.Content[i] != manifest.DataFile {
 			return nil, fault.New(fault.Corrupt, "manifest %s: entry %d (%s) is a delete file in a data manifest", f.Path, i, m.FilePath(i))
 		}
-		if sc.change != nil && !sc.change.keep(m, i, f) {
-			continue
-		}
 		considered++
 		if !p.keep(i) {
 			continue
@@ -227,6 +224,14 @@ func (sc *scan) planManifest(ctx context.Context, f *manifest.File) ([]*Task, er
 		t, err := p.task(i)
 		if err != nil {
 			return nil, err
+		}
+		if sc.change != nil {
+			if has, err := sc.change.narrow(t, f, tupleKey(m, p.tuple, i)); err != nil || !has {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
 		}
 		kept++
 		out = append(out, t)

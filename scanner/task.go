@@ -42,7 +42,9 @@ type dataFile struct {
 	row        int              // in tuple
 	stats      *manifest.Manifest
 	applied    deletes.Applied
-	key        []byte // key metadata of an encrypted file
+	// other is the file in another snapshot, whose live rows are not asked for; nil: no row is live there (see changed).
+	other *dataFile
+	key   []byte // key metadata of an encrypted file
 
 	mu     sync.Mutex
 	footer *footer    // of a Parquet file
@@ -106,7 +108,7 @@ func (sc *scan) object(ctx context.Context, path string, size int64) (storage.Ob
 
 // counted reports whether all that is asked of the file can be told from its record count and its positions.
 func (f *dataFile) counted() bool {
-	if f.sc.s.opt.Without.Counts || f.records < 0 || f.sc.physical || len(f.sc.steps) > 0 || len(f.applied.Equality) > 0 || len(f.sc.r.Runtime) > 0 {
+	if f.sc.s.opt.Without.Counts || f.records < 0 || f.sc.physical || f.other != nil || len(f.sc.steps) > 0 || len(f.applied.Equality) > 0 || len(f.sc.r.Runtime) > 0 {
 		return false
 	}
 	for _, m := range f.sc.metas {

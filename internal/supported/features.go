@@ -60,7 +60,7 @@ var sections = []section{
 	{"Snapshots and metadata tables", "", []feature{
 		{"By id, time, branch and tag", yes, "", []string{"spark_snap/refs", "catalog.TestResolve"}},
 		{"The snapshot's own schema", yes, "", []string{"spark_snap/replaced", "scanner.TestSnapshotsKeepTheirOwnSchema"}},
-		{"Changes and appends between two snapshots", partly, "TABLE(system.table_changes(...)) and table_appends; changes by delete files are refused", []string{"cmd/flightsql/query.TestTableChanges", "cmd/flightsql/query.TestTableAppends", "cmd/flightsql/query.TestChangesThatCannotBeTold"}},
+		{"Changes and appends between two snapshots", yes, "TABLE(system.table_changes(...)) and table_appends, by data files and by delete files", []string{"scanner.TestChangesOfEverySnapshot", "cmd/flightsql/query.TestTableChanges", "cmd/flightsql/query.TestChangesByDeleteFiles", "cmd/flightsql/query.TestTableAppends", "cmd/flightsql/query.TestChangesThatCannotBeTold"}},
 		{"Metadata tables with Java's columns", yes, "snapshots, history, refs, metadata_log_entries, properties, manifests, entries, files, data_files, delete_files, partitions, position_deletes and the all_ ones", []string{"scanner.TestMetadataTables"}},
 		{"Inventory of a catalog", yes, "skua inspect", []string{"scanner.TestInventory", "cmd/flightsql/inspect.TestInspectWarehouse"}},
 		{"Views", partly, "Of warehouse folders, with a query for Trino, Spark or DuckDB; others are refused", []string{"cmd/flightsql/query.TestViewsOfAWarehouse"}},
