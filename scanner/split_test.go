@@ -165,3 +165,17 @@ func TestAddedFileWithPageIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, 9000)
 }
+
+// TestLimitOverSharedFiles: a file whose row groups are shared out counts towards a limit by the shares that were handed out.
+func TestLimitOverSharedFiles(t *testing.T) {
+	l := newLake(t)
+	tbl := l.create("t", eventSchema, icatalog.WithProperties(iceberg.Properties{"write.parquet.row-group-limit": "16"}))
+	tbl = l.append(tbl, events(rand.New(rand.NewSource(20)), 0, 160))
+	l.scan = scanner.New(scanner.Options{Budget: l.budget, Workers: 2, SplitBytes: 1})
+	for _, limit := range []int64{1, 16, 17, 100, 159, 160, 161} {
+		req := l.request(tbl)
+		req.Limit = limit
+		require.GreaterOrEqual(t, len(l.must(req)), int(min(limit, 160)), "limit %d", limit)
+		require.Less(t, len(l.must(req)), int(limit)+16, "limit %d reads on", limit)
+	}
+}

@@ -165,10 +165,8 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 		s.sc.r.Profile.Removed(profile.Removal{Level: "file", Means: "runtime filter", Predicate: "join key"}, 1)
 		return nil, nil
 	}
-	if f.applied.None() && f.other == nil && f.records > 0 {
-		s.rows += f.records
-	}
 	if t.groups != nil || f.format != manifest.Parquet && f.format != manifest.ORC || f.size < s.sc.s.opt.SplitBytes || f.counted() || s.sc.r.MetadataOnly {
+		s.promise(t)
 		return t, nil
 	}
 	s.busy++
@@ -186,7 +184,15 @@ func (s *stream) split(ctx context.Context, t *Task) (*Task, error) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
+	s.promise(parts[0])
 	return parts[0], nil
+}
+
+// promise counts the rows of a task that is handed out towards the limit; mu is held.
+func (s *stream) promise(t *Task) {
+	if t.file.applied.None() && t.file.other == nil && t.Rows > 0 {
+		s.rows += t.Rows
+	}
 }
 
 // planManifest lists the tasks of a data manifest that the filter leaves.

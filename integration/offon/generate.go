@@ -117,6 +117,9 @@ func (g *generator) statement(from string, rows int64) string {
 	case k == 2:
 		return fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s LIMIT %d)", from, g.filter(0), 1+g.r.Int63n(rows+2))
 	case k == 3:
+		if l := g.pick(); g.r.Intn(2) == 0 && asked(l.typ) {
+			return fmt.Sprintf("SELECT count(coalesce(CAST(%s AS VARCHAR), '')) FROM (SELECT * FROM %s LIMIT %d)", l.text, from, 1+g.r.Int63n(rows+2))
+		}
 		return fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d)", from, 1+g.r.Int63n(rows+2))
 	case k < 7:
 		if l := g.pick(); asked(l.typ) && len(l.values) > 0 {
