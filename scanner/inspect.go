@@ -281,10 +281,7 @@ func (in *inspector) fileRow(e *entry, sizes []vector.Pair) []vector.Value {
 		counts(func(s *manifest.Stats) int64 { return s.Values.At(i) }), counts(func(s *manifest.Stats) int64 { return s.Nulls.At(i) }),
 		counts(func(s *manifest.Stats) int64 { return s.NaNs.At(i) }),
 		bounds(func(s *manifest.Stats) ([]byte, bool) { return s.Lower.At(i) }), bounds(func(s *manifest.Stats) ([]byte, bool) { return s.Upper.At(i) }))
-	var key, ref vector.Value
-	if b, ok := m.KeyMetadata.At(i); ok {
-		key = string(b)
-	}
+	var key, ref vector.Value // key_metadata holds the file's key in clear: who may read rows is not given what opens files
 	if p, ok := m.Referenced(i); ok {
 		ref = p
 	}

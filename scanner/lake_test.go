@@ -98,7 +98,10 @@ func (l *lake) request(t *table.Table) *scanner.Request {
 
 // rows runs a request on some workers and gives the rows as text, sorted.
 func (l *lake) rows(r *scanner.Request, workers int) ([]string, error) {
-	ctx := context.Background()
+	return l.rowsOf(context.Background(), r, workers)
+}
+
+func (l *lake) rowsOf(ctx context.Context, r *scanner.Request, workers int) ([]string, error) {
 	q := l.pool.Child("query", 0)
 	defer func() { require.Zero(l.t, q.Used()) }()
 	s, err := l.scan.Plan(ctx, r)

@@ -30,6 +30,7 @@ import (
 	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/profile"
 	"github.com/skua-db/skua/scanner"
+	"github.com/skua-db/skua/scanner/manifest"
 	"github.com/skua-db/skua/scanner/parquet"
 	"github.com/skua-db/skua/storage"
 	"github.com/skua-db/skua/storage/storagetest"
@@ -81,37 +82,60 @@ func spared(original []byte, pagesEnd int, f forgery) bool {
 // pagesEnd gives, for each encrypted Parquet file of a table, where its pages end.
 func (l *lake) pagesEnd(tab *catalog.Table, snap catalog.Snapshot) map[string]int {
 	ctx := context.Background()
-	fields, rows, err := l.scan.MetadataTable(ctx, tab, snap, "files")
-	require.NoError(l.t, err)
-	at := func(name string) int {
-		return slices.IndexFunc(fields, func(f vector.Field) bool { return f.Name == name })
-	}
 	out := map[string]int{}
-	for _, row := range rows {
-		path := tab.Locations.Map(row[at("file_path")].(string))
-		if !strings.HasSuffix(path, ".parquet") {
-			continue
+	key, err := tab.Keys.ManifestList(ctx, tab.Extra.SnapshotKeyIDs[snap.ID])
+	require.NoError(l.t, err)
+	list, err := manifest.ReadList(ctx, opened{l.store, key}, tab.Locations.Map(tab.Metadata.SnapshotByID(snap.ID).ManifestList), -1)
+	require.NoError(l.t, err)
+	for _, f := range list {
+		key, err := encryption.ParseKeyMetadata(f.KeyMetadata)
+		require.NoError(l.t, err)
+		entries, err := manifest.Read(ctx, opened{l.store, key}, tab.Locations.Map(f.Path), f.Length, nil)
+		require.NoError(l.t, err)
+		for i := range entries.N {
+			if path := tab.Locations.Map(entries.FilePath(i)); strings.HasSuffix(path, ".parquet") {
+				sealed, _ := entries.KeyMetadata.At(i)
+				out[path] = l.pagesEndOf(path, sealed)
+			}
 		}
-		m, err := encryption.ParseKeyMetadata([]byte(row[at("key_metadata")].(string)))
-		require.NoError(l.t, err)
-		o, err := l.store.Open(ctx, path, -1)
-		require.NoError(l.t, err)
-		f, err := parquet.ReadEncryptedFooter(ctx, o, path, func(c parquet.FileCrypto) (parquet.Modules, error) { return m.Parquet(encryption.ParquetAlgorithm(c)) })
-		require.NoError(l.t, err)
-		require.NoError(l.t, o.Close())
-		end := o.Size()
-		for _, g := range f.RowGroups {
-			for _, c := range g.Columns {
-				for _, x := range []int64{c.ColumnIndex.Offset, c.OffsetIndex.Offset, c.BloomOffset} {
-					if x > 0 {
-						end = min(end, x)
-					}
+	}
+	return out
+}
+
+// opened decrypts streams under one key.
+type opened struct {
+	storage.Store
+	key encryption.KeyMetadata
+}
+
+func (s opened) Open(ctx context.Context, path string, size int64) (storage.Object, error) {
+	o, err := s.Store.Open(ctx, path, size)
+	if err != nil {
+		return nil, err
+	}
+	return encryption.OpenStream(ctx, o, s.key, size)
+}
+
+func (l *lake) pagesEndOf(path string, sealed []byte) int {
+	ctx := context.Background()
+	m, err := encryption.ParseKeyMetadata(sealed)
+	require.NoError(l.t, err)
+	o, err := l.store.Open(ctx, path, -1)
+	require.NoError(l.t, err)
+	f, err := parquet.ReadEncryptedFooter(ctx, o, path, func(c parquet.FileCrypto) (parquet.Modules, error) { return m.Parquet(encryption.ParquetAlgorithm(c)) })
+	require.NoError(l.t, err)
+	require.NoError(l.t, o.Close())
+	end := o.Size()
+	for _, g := range f.RowGroups {
+		for _, c := range g.Columns {
+			for _, x := range []int64{c.ColumnIndex.Offset, c.OffsetIndex.Offset, c.BloomOffset} {
+				if x > 0 {
+					end = min(end, x)
 				}
 			}
 		}
-		out[path] = int(end)
 	}
-	return out
+	return int(end)
 }
 
 // encryptedLake unpacks the encrypted tables that Iceberg Java wrote.

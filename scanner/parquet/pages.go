@@ -227,6 +227,7 @@ func (s *pageSource) load(ctx context.Context, h *pageHeader, cached *Page) (*Pa
 	if err != nil {
 		return nil, err
 	}
+	p.size = total // as stored, where decryption has changed the header
 	if keep {
 		s.opt.PageCache.Put(PageKey{s.file.Path, at}, p)
 	}
