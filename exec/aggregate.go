@@ -2,7 +2,6 @@ package exec
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/skua-db/skua/exec/hash"
@@ -23,42 +22,23 @@ func (r *run) aggregate(x *plan.Aggregate, op *profile.Operator) (*stream, error
 			return nil, err
 		}
 		x = outer
+	} else if apart := distinctSets(x); apart != nil {
+		return r.mixed(x, apart, in, op)
 	}
 	return r.group(x, in, op, op)
 }
 
-// twice splits an aggregation whose functions all have DISTINCT with the same arguments: the distinct arguments of each group are grouped
-// first, which all workers do and which can spill, and then aggregated without DISTINCT.
-func twice(x *plan.Aggregate) (inner, outer *plan.Aggregate) {
-	if len(x.Aggs) == 0 || x.Sets != nil {
-		return nil, nil
-	}
-	for _, a := range x.Aggs {
-		if !a.Distinct || a.Filter != nil || len(a.OrderBy) > 0 || !slices.EqualFunc(a.Args, x.Aggs[0].Args, expr.Equal) {
-			return nil, nil
-		}
-	}
-	inner = &plan.Aggregate{GroupBy: append(slices.Clone(x.GroupBy), x.Aggs[0].Args...)}
-	var types []vector.Type
-	for _, e := range inner.GroupBy {
-		types = append(types, e.Type())
-	}
-	inner.Cols = make([]plan.Column, len(types))
-	for k, t := range types {
-		inner.Cols[k].Type = t
-	}
-	refs := columnsOf(types)
-	outer = &plan.Aggregate{GroupBy: refs[:len(x.GroupBy):len(x.GroupBy)], Cols: x.Cols}
-	for _, a := range x.Aggs {
-		c := *a
-		c.Distinct, c.Args = false, refs[len(x.GroupBy):]
-		outer.Aggs = append(outer.Aggs, &c)
-	}
-	return inner, outer
-}
-
 // group makes the breaker of an aggregation of in. Memory and disk are counted for op, rows and time for counts.
 func (r *run) group(x *plan.Aggregate, in *stream, op, counts *profile.Operator) (*stream, error) {
+	a, err := r.aggSink(x, op)
+	if err != nil {
+		return nil, err
+	}
+	return r.breaker(in, counts, a, &aggSource{a: a}, typesOf(x.Cols), false), nil
+}
+
+// aggSink makes the sink of an aggregation.
+func (r *run) aggSink(x *plan.Aggregate, op *profile.Operator) (*aggSink, error) {
 	sets := x.Sets
 	if sets == nil {
 		all := make([]int, len(x.GroupBy))
@@ -72,10 +52,8 @@ func (r *run) group(x *plan.Aggregate, in *stream, op, counts *profile.Operator)
 	for _, k := range x.GroupBy {
 		a.keyTypes = append(a.keyTypes, k.Type())
 	}
-	if _, err := a.local(); err != nil {
-		return nil, err
-	}
-	return r.breaker(in, counts, a, &aggSource{a: a}, typesOf(x.Cols), false), nil
+	_, err := a.local()
+	return a, err
 }
 
 // aggSink groups rows in hash tables, one for each grouping set and worker. Few groups are merged when the input ends, many as they are

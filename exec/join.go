@@ -43,9 +43,7 @@ func (r *run) join(x *plan.Join, op *profile.Operator) (*stream, error) {
 	if err := r.apply(out, op, probe); err != nil {
 		return nil, err
 	}
-	if len(x.LeftKeys) > 0 {
-		out.branches = append(out.branches, branch{src: &spilledSource{j: j}, ops: []operator{&countedOp{op: op, inner: &spilledOp{j: j}}}})
-	}
+	out.branches = append(out.branches, branch{src: &spilledSource{j: j}, ops: []operator{&countedOp{op: op, inner: &spilledOp{j: j}}}})
 	if x.Kind == plan.Right || x.Kind == plan.Full {
 		out.branches = append(out.branches, branch{src: &countedSource{op, &unmatchedSource{j: j}}})
 		out.ordered = false
@@ -118,7 +116,7 @@ func (l *buildLocal) push(ctx context.Context, c *vector.Chunk) error {
 	}
 	l.store.Append(cols, c.Sel, c.N)
 	err = l.mem.set(l.store.Bytes())
-	if refused(err) && len(l.progs) > 0 {
+	if refused(err) {
 		return l.dump(ctx)
 	}
 	return err
@@ -133,7 +131,7 @@ func (b *buildSink) finish(ctx context.Context) error {
 	j := b.j
 	if !j.spill.on.Load() {
 		err := b.assemble(ctx)
-		if !refused(err) || len(j.x.RightKeys) == 0 {
+		if !refused(err) {
 			return err
 		}
 	}
@@ -386,8 +384,8 @@ type probeLocal struct {
 	resSel []uint16
 	sel    []uint16
 
-	disk   *scatter
-	hashes []uint64
+	disk  probeSpill
+	carry *carry // of a partition that is joined block by block
 }
 
 func (p *probeOp) local() (local, error) {
@@ -415,10 +413,13 @@ func (l *probeLocal) push(ctx context.Context, c *vector.Chunk, out emit) error 
 		rows = kernel.Identity(c.N)
 	}
 	if j.spill.on.Load() {
-		return l.toDisk(ctx, c, rows)
+		return l.disk.add(ctx, j, c, l.cols, rows)
 	}
 	return l.match(ctx, c, rows, out)
 }
+
+// flush hands over what the worker has written to disk.
+func (l *probeLocal) flush(ctx context.Context, _ emit) error { return l.disk.end(ctx, l.j) }
 
 // match joins rows of c, whose keys are in l.cols.
 func (l *probeLocal) match(ctx context.Context, c *vector.Chunk, rows []uint16, out emit) error {
@@ -463,9 +464,7 @@ func (l *probeLocal) existence(ctx context.Context, c *vector.Chunk, rows []uint
 		l.seen = make([]bool, max(c.N, vector.Size))
 	}
 	seen := l.seen[:c.N]
-	for _, i := range rows {
-		seen[i] = false
-	}
+	l.carry.load(rows, seen)
 	if l.resid == nil {
 		for _, i := range l.hit {
 			seen[i] = true
@@ -477,6 +476,9 @@ func (l *probeLocal) existence(ctx context.Context, c *vector.Chunk, rows []uint
 		return nil
 	}); err != nil {
 		return err
+	}
+	if !l.carry.store(rows, seen) {
+		return nil
 	}
 	if j.x.Kind == plan.Mark {
 		return l.mark(ctx, c, rows, seen, out)
@@ -529,9 +531,7 @@ func (l *probeLocal) pairs(ctx context.Context, c *vector.Chunk, rows []uint16, 
 	}
 	seen := l.seen[:c.N]
 	if outer {
-		for _, i := range rows {
-			seen[i] = false
-		}
+		l.carry.load(rows, seen)
 	}
 	if err := l.expand(ctx, c, func(pairs *vector.Chunk, left []uint16, right []int32) error {
 		if outer {
@@ -557,7 +557,7 @@ func (l *probeLocal) pairs(ctx context.Context, c *vector.Chunk, rows []uint16, 
 	}); err != nil {
 		return err
 	}
-	if !outer {
+	if !outer || !l.carry.store(rows, seen) {
 		return nil
 	}
 	l.sel = l.sel[:0]

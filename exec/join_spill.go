@@ -14,7 +14,8 @@ import (
 
 // A join whose build side does not fit writes both sides to disk, partitioned by the hash of the keys, and joins partition by
 // partition once the probe side has ended. A build partition that does not fit either is split again; where splitting does not help,
-// because all its rows have one key, an inner or right join goes through it block by block.
+// because all its rows have one key or the join has no keys, it is joined block by block: as many build rows as memory holds are joined with
+// all probe rows, and so on. Which probe rows have met a partner is carried from block to block.
 
 // joinSpill is the part of a join that is on disk.
 type joinSpill struct {
@@ -33,6 +34,34 @@ type joinUnit struct {
 	depth        int
 	build, probe []spill.Frame
 	last         []*spill.File // not needed after it
+	blocks       bool          // is to be joined block by block
+}
+
+// carry is which probe rows of a partition have met a partner in the blocks so far. All methods take nil, as for a partition in one block.
+type carry struct {
+	seen []uint64
+	base int  // of the chunk at hand
+	last bool // the block at hand
+}
+
+// load sets seen for rows of the chunk at hand.
+func (c *carry) load(rows []uint16, seen []bool) {
+	for _, i := range rows {
+		seen[i] = c != nil && c.seen[(c.base+int(i))>>6]>>((c.base+int(i))&63)&1 != 0
+	}
+}
+
+// store keeps seen, and reports whether it is final.
+func (c *carry) store(rows []uint16, seen []bool) bool {
+	if c == nil {
+		return true
+	}
+	for _, i := range rows {
+		if seen[i] {
+			c.seen[(c.base+int(i))>>6] |= 1 << ((c.base + int(i)) & 63)
+		}
+	}
+	return c.last
 }
 
 // toDisk writes build rows, columns and then keys.
@@ -63,24 +92,37 @@ func (l *buildLocal) toDisk(ctx context.Context, cols []*vector.Vector, sel []ui
 		}
 	}
 	hashes := make([]uint64, len(sel))
-	j.hasher().Hashes(keys, sel, hashes)
+	j.hasher().hashes(keys, sel, hashes)
 	return l.out.add(ctx, cols, sel, hashes)
 }
 
-// hasher hashes keys of both sides.
-func (j *joinState) hasher() *hash.Keys {
+// keyHasher hashes keys of both sides; without keys all rows have one hash.
+type keyHasher struct{ keys *hash.Keys }
+
+func (h keyHasher) hashes(cols []*vector.Vector, rows []uint16, dst []uint64) {
+	if h.keys == nil {
+		clear(dst[:len(rows)])
+		return
+	}
+	h.keys.Hashes(cols, rows, dst)
+}
+
+func (j *joinState) hasher() keyHasher {
+	if len(j.x.RightKeys) == 0 {
+		return keyHasher{}
+	}
 	types := make([]vector.Type, len(j.x.RightKeys))
 	for k, e := range j.x.RightKeys {
 		types[k] = e.Type()
 	}
-	return hash.NewKeys(types)
+	return keyHasher{hash.NewKeys(types)}
 }
 
 // dump writes what the worker has gathered, and makes all workers write from now on.
 func (l *buildLocal) dump(ctx context.Context) error {
 	l.j.spill.on.Store(true)
 	if l.store == nil {
-		return nil
+		return l.mem.set(0)
 	}
 	for lo := 0; lo < l.store.N; lo += vector.Size {
 		c := sliced(l.store.Cols, lo, min(lo+vector.Size, l.store.N))
@@ -131,41 +173,48 @@ func (j *joinState) probeTypes() []vector.Type {
 	return ts
 }
 
-// toDisk writes probe rows, whose keys are in l.cols. Rows that can neither match nor pass unmatched are dropped.
-func (l *probeLocal) toDisk(ctx context.Context, c *vector.Chunk, rows []uint16) error {
-	j := l.j
-	if l.disk == nil {
+// probeSpill writes the probe rows of one worker to disk.
+type probeSpill struct {
+	out    *scatter
+	keys   keyHasher
+	hashes []uint64
+	rows   []uint16
+}
+
+// add writes rows of c with their keys. Rows that can neither match nor pass unmatched are dropped.
+func (d *probeSpill) add(ctx context.Context, j *joinState, c *vector.Chunk, keys []*vector.Vector, rows []uint16) error {
+	if d.out == nil {
 		var err error
-		if l.disk, err = j.run.scatter(j.mem, j.probeTypes(), 0); err != nil {
+		if d.out, err = j.run.scatter(j.mem, j.probeTypes(), 0); err != nil {
 			return err
 		}
-		l.keys, l.hashes = j.hasher(), make([]uint64, vector.Size)
-		l.rows = make([]uint16, 0, vector.Size)
+		d.keys, d.hashes = j.hasher(), make([]uint64, vector.Size)
+		d.rows = make([]uint16, 0, vector.Size)
 	}
 	switch j.x.Kind {
 	case plan.Inner, plan.Semi, plan.Right:
-		rows = j.usable(l.cols, rows, l.rows[:0], false)
+		rows = j.usable(keys, rows, d.rows[:0], false)
 	}
 	if len(rows) == 0 {
 		return nil
 	}
-	l.keys.Hashes(l.cols, rows, l.hashes)
-	cols := append(append(make([]*vector.Vector, 0, len(c.Cols)+len(l.cols)), c.Cols[:len(j.leftTypes)]...), l.cols...)
-	return l.disk.add(ctx, cols, rows, l.hashes[:len(rows)])
+	d.keys.hashes(keys, rows, d.hashes)
+	cols := append(append(make([]*vector.Vector, 0, len(c.Cols)+len(keys)), c.Cols[:len(j.leftTypes)]...), keys...)
+	return d.out.add(ctx, cols, rows, d.hashes[:len(rows)])
 }
 
-// flush hands over what the worker has written.
-func (l *probeLocal) flush(ctx context.Context, _ emit) error {
-	if l.disk == nil {
+// end hands over what was written.
+func (d *probeSpill) end(ctx context.Context, j *joinState) error {
+	if d.out == nil {
 		return nil
 	}
-	if err := l.disk.finish(ctx); err != nil {
+	if err := d.out.finish(ctx); err != nil {
 		return err
 	}
-	sp := &l.j.spill
+	sp := &j.spill
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	for p, fs := range l.disk.frames {
+	for p, fs := range d.out.frames {
 		sp.probe[p] = append(sp.probe[p], fs...)
 	}
 	return nil
@@ -185,8 +234,18 @@ const smallPart = 256 << 10
 // joinWork is a partition being joined.
 type joinWork struct {
 	j       *joinState
-	probe   *probeLocal
+	probe   *probeLocal // nil: loop joins
+	loop    *loopLocal
 	through bool // the chunk is a result already
+}
+
+// block sets what is carried between blocks, nil for none.
+func (w *joinWork) block(c *carry) {
+	if w.probe != nil {
+		w.probe.carry = c
+	} else {
+		w.loop.carry = c
+	}
 }
 
 type spilledReader struct {
@@ -203,6 +262,10 @@ type spilledReader struct {
 	cols   []*vector.Vector
 	at     int
 	unseen *unmatchedReader
+
+	carry *carry // of a partition that is joined block by block
+	built int    // frames of the build side in this block and those before
+	base  int    // first row of cols in the partition's probe rows
 }
 
 func (r *spilledReader) close() error {
@@ -223,7 +286,7 @@ func (r *spilledReader) take() (joinUnit, bool) {
 		sp.begun = true
 		for p := range parts {
 			if len(sp.build[p])+len(sp.probe[p]) > 0 {
-				sp.units = append(sp.units, joinUnit{build: sp.build[p], probe: sp.probe[p]})
+				sp.units = append(sp.units, joinUnit{build: sp.build[p], probe: sp.probe[p], blocks: len(r.j.x.LeftKeys) == 0})
 			}
 		}
 	}
@@ -257,6 +320,12 @@ func (r *spilledReader) next(ctx context.Context) (*vector.Chunk, error) {
 		if c != nil {
 			return c, nil
 		}
+		if r.carry != nil && r.built < len(r.unit.build) {
+			if err := r.nextBlock(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err := r.end(); err != nil {
 			return nil, err
 		}
@@ -266,6 +335,10 @@ func (r *spilledReader) next(ctx context.Context) (*vector.Chunk, error) {
 // end frees the partition.
 func (r *spilledReader) end() error {
 	r.work, r.unseen, r.cols = nil, nil, nil
+	if r.carry != nil {
+		r.j.mem.force(-int64(8 * len(r.carry.seen)))
+		r.carry = nil
+	}
 	for _, f := range r.unit.last {
 		f.Remove()
 	}
@@ -283,7 +356,13 @@ func (r *spilledReader) chunk(ctx context.Context) (*vector.Chunk, error) {
 			lo := r.at
 			r.at = min(lo+vector.Size, r.unit.probe[r.frame-1].Rows)
 			r.out = *sliced(r.cols, lo, r.at)
+			if r.carry != nil {
+				r.carry.base = r.base + lo
+			}
 			return &r.out, nil
+		}
+		if r.frame > 0 {
+			r.base += r.unit.probe[r.frame-1].Rows
 		}
 		if r.frame == len(r.unit.probe) {
 			if r.work.j.matched == nil {
@@ -316,10 +395,15 @@ func (r *spilledReader) load(ctx context.Context, u joinUnit) error {
 		r.unit = u
 		return r.end()
 	}
-	sub := &joinState{x: j.x, ctx: j.ctx, mem: j.mem, run: j.run, leftTypes: j.leftTypes, rightTypes: j.rightTypes, nullKey: j.nullKey, any: j.any}
-	types := append([]vector.Type(nil), j.rightTypes...)
-	for _, k := range j.x.RightKeys {
-		types = append(types, k.Type())
+	if u.blocks {
+		rows := 0
+		for _, f := range u.probe {
+			rows += f.Rows
+		}
+		r.unit, r.built = u, 0
+		r.carry = &carry{seen: make([]uint64, (rows+63)/64)}
+		j.mem.force(int64(8 * len(r.carry.seen)))
+		return r.nextBlock(ctx)
 	}
 	need, rows := int64(0), 0
 	for _, f := range u.build {
@@ -329,18 +413,9 @@ func (r *spilledReader) load(ctx context.Context, u joinUnit) error {
 	r.mem.lenient = need < smallPart
 	r.tables.lenient = r.mem.lenient
 	err := r.mem.set(need + int64(40*rows))
+	var sub *joinState
 	if err == nil {
-		store := kernel.NewStore(types)
-		err = frameRows(ctx, u.build, types, func(c *vector.Chunk) error {
-			store.Append(c.Cols, nil, c.N)
-			return r.mem.set(store.Bytes() + int64(20*rows))
-		})
-		if err == nil {
-			err = r.mem.set(store.Bytes())
-		}
-		if err == nil {
-			err = sub.index(ctx, store, &r.tables)
-		}
+		sub, err = r.build(ctx, u.build, rows)
 	}
 	if refused(err) {
 		if e := r.tables.set(0); e != nil {
@@ -349,26 +424,104 @@ func (r *spilledReader) load(ctx context.Context, u joinUnit) error {
 		if e := r.mem.set(0); e != nil {
 			return e
 		}
-		return r.split(ctx, u, types, err)
+		return r.split(ctx, u)
 	}
 	if err != nil {
 		return err
 	}
-	probe, err := (&probeOp{j: sub}).local()
-	if err != nil {
-		return err
+	r.unit = u
+	return r.begin(sub)
+}
+
+// buildTypes are the columns of a build row on disk: the right columns, then the keys.
+func (j *joinState) buildTypes() []vector.Type {
+	types := append([]vector.Type(nil), j.rightTypes...)
+	for _, k := range j.x.RightKeys {
+		types = append(types, k.Type())
 	}
-	r.work = &joinWork{j: sub, probe: probe.(*probeLocal)}
-	r.unit, r.frame, r.at, r.cols, r.unseen = u, 0, 0, nil, nil
-	j.spill.active.Store(&r.out, r.work)
+	return types
+}
+
+// build makes a table of the rows of frames.
+func (r *spilledReader) build(ctx context.Context, frames []spill.Frame, rows int) (*joinState, error) {
+	j := r.j
+	sub := &joinState{x: j.x, ctx: j.ctx, mem: j.mem, run: j.run, leftTypes: j.leftTypes, rightTypes: j.rightTypes, nullKey: j.nullKey, any: j.any}
+	types := j.buildTypes()
+	store := kernel.NewStore(types)
+	if err := frameRows(ctx, frames, types, func(c *vector.Chunk) error {
+		store.Append(c.Cols, nil, c.N)
+		return r.mem.set(store.Bytes() + int64(20*rows))
+	}); err != nil {
+		return nil, err
+	}
+	if err := r.mem.set(store.Bytes()); err != nil {
+		return nil, err
+	}
+	return sub, sub.index(ctx, store, &r.tables)
+}
+
+// begin lets the unit's probe rows meet a table.
+func (r *spilledReader) begin(sub *joinState) error {
+	r.work = &joinWork{j: sub}
+	if len(sub.x.LeftKeys) == 0 {
+		l, err := (&loopOp{j: sub}).local()
+		if err != nil {
+			return err
+		}
+		r.work.loop = l.(*loopLocal)
+	} else {
+		l, err := (&probeOp{j: sub}).local()
+		if err != nil {
+			return err
+		}
+		r.work.probe = l.(*probeLocal)
+	}
+	r.work.block(r.carry)
+	r.frame, r.at, r.base, r.cols, r.unseen = 0, 0, 0, nil, nil
+	r.j.spill.active.Store(&r.out, r.work)
 	return nil
 }
 
+// nextBlock makes a table of as many of the partition's next build frames as memory holds, at least one.
+func (r *spilledReader) nextBlock(ctx context.Context) error {
+	r.work, r.cols, r.unseen = nil, nil, nil
+	if err := r.tables.set(0); err != nil {
+		return err
+	}
+	if err := r.mem.set(0); err != nil {
+		return err
+	}
+	from := r.built
+	need, rows := int64(0), 0
+	for r.built < len(r.unit.build) {
+		f := r.unit.build[r.built]
+		r.mem.lenient = r.built == from
+		// The rows, and twice while they are put together; tables on top of them.
+		err := r.mem.set(need + 2*f.Memory + int64(40*(rows+f.Rows)))
+		if refused(err) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		need += f.Memory + f.Memory/2
+		rows += f.Rows
+		r.built++
+	}
+	r.mem.lenient, r.tables.lenient = true, true // what it takes was there a moment ago
+	sub, err := r.build(ctx, r.unit.build[from:r.built], rows)
+	if err != nil {
+		return err
+	}
+	r.carry.last = r.built == len(r.unit.build)
+	return r.begin(sub)
+}
+
 // split makes smaller units of one whose build rows were refused.
-func (r *spilledReader) split(ctx context.Context, u joinUnit, types []vector.Type, why error) error {
+func (r *spilledReader) split(ctx context.Context, u joinUnit) error {
 	j := r.j
 	if u.depth < maxDepth {
-		b, err := r.rescatter(ctx, u.build, types, len(j.rightTypes), u.depth+1)
+		b, err := r.rescatter(ctx, u.build, j.buildTypes(), len(j.rightTypes), u.depth+1)
 		if err != nil {
 			return err
 		}
@@ -403,16 +556,8 @@ func (r *spilledReader) split(ctx context.Context, u joinUnit, types []vector.Ty
 		}
 		return nil
 	}
-	if j.x.Kind != plan.Inner && j.x.Kind != plan.Right || len(u.build) < 2 {
-		return why
-	}
-	for k, f := range u.build {
-		n := joinUnit{depth: maxDepth, build: []spill.Frame{f}, probe: u.probe}
-		if k == 0 {
-			n.last = u.last
-		}
-		r.own = append(r.own, n)
-	}
+	u.blocks = true
+	r.own = append(r.own, u)
 	return nil
 }
 
@@ -423,7 +568,7 @@ func (r *spilledReader) rescatter(ctx context.Context, frames []spill.Frame, typ
 	}
 	keys, hashes := r.j.hasher(), make([]uint64, vector.Size)
 	err = frameRows(ctx, frames, types, func(c *vector.Chunk) error {
-		keys.Hashes(c.Cols[width:], kernel.Identity(c.N), hashes)
+		keys.hashes(c.Cols[width:], kernel.Identity(c.N), hashes)
 		return out.add(ctx, c.Cols, kernel.Identity(c.N), hashes[:c.N])
 	})
 	if err == nil {
@@ -446,6 +591,9 @@ func (l spilledLocal) push(ctx context.Context, c *vector.Chunk, out emit) error
 		return out(ctx, c)
 	}
 	n := len(l.j.leftTypes)
+	if w.probe == nil {
+		return w.loop.match(ctx, &vector.Chunk{Cols: c.Cols[:n:n], N: c.N}, kernel.Identity(c.N), out)
+	}
 	w.probe.cols = append(w.probe.cols[:0], c.Cols[n:]...)
 	return w.probe.match(ctx, &vector.Chunk{Cols: c.Cols[:n:n], N: c.N}, kernel.Identity(c.N), out)
 }

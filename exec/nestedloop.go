@@ -21,6 +21,9 @@ type loopLocal struct {
 	sel   []uint16
 	rsel  []uint16
 	out   vector.Chunk
+
+	disk  probeSpill
+	carry *carry
 }
 
 func (o *loopOp) local() (local, error) {
@@ -39,19 +42,28 @@ func (o *loopOp) local() (local, error) {
 }
 
 func (l *loopLocal) push(ctx context.Context, c *vector.Chunk, out emit) error {
-	j := l.j
-	kind := j.x.Kind
 	rows := c.Sel
 	if rows == nil {
 		rows = kernel.Identity(c.N)
 	}
+	if l.j.spill.on.Load() {
+		return l.disk.add(ctx, l.j, c, nil, rows)
+	}
+	return l.match(ctx, c, rows, out)
+}
+
+// flush hands over what the worker has written to disk.
+func (l *loopLocal) flush(ctx context.Context, _ emit) error { return l.disk.end(ctx, l.j) }
+
+// match joins rows of c with the build rows.
+func (l *loopLocal) match(ctx context.Context, c *vector.Chunk, rows []uint16, out emit) error {
+	j := l.j
+	kind := j.x.Kind
 	if cap(l.seen) < c.N {
 		l.seen = make([]bool, max(c.N, vector.Size))
 	}
 	seen := l.seen[:c.N]
-	for _, i := range rows {
-		seen[i] = false
-	}
+	l.carry.load(rows, seen)
 	exists := kind == plan.Semi || kind == plan.Anti || kind == plan.Mark
 	note := func(i uint16) error {
 		if seen[i] && kind == plan.Single {
@@ -140,6 +152,9 @@ func (l *loopLocal) push(ctx context.Context, c *vector.Chunk, out emit) error {
 				}
 			}
 		}
+	}
+	if !l.carry.store(rows, seen) {
+		return nil
 	}
 	return l.rest(ctx, c, rows, seen, out)
 }

@@ -23,7 +23,7 @@ func (r *run) scan(x *plan.Scan, op *profile.Operator) (*stream, error) {
 	}
 	op.Scan = rec
 	r.q.Profile.AddScan(rec)
-	src := &scanSource{r: r, rec: rec, pool: r.q.Pool.Child("scan "+rec.Table, 0)}
+	src := &scanSource{r: r, rec: rec, pool: r.q.Pool.Overdraw("scan "+rec.Table, overdraft(r.q.Pool.Limit()))}
 	src.req = scanner.Request{Table: x.Table, Snapshot: x.Snapshot, Change: x.Change, Projection: x.Projection, Output: x.Output, Filter: x.Filter,
 		Context: r.q.Context, Limit: x.Limit, Profile: rec}
 	for _, f := range x.RuntimeFilters {
@@ -38,6 +38,10 @@ func (r *run) scan(x *plan.Scan, op *profile.Operator) (*stream, error) {
 	}
 	return s, nil
 }
+
+// overdraft is how many bytes scans may take beyond a query's limit: operators that have filled it spill when they get their next rows, which
+// scans must first read.
+func overdraft(limit int64) int64 { return min(max(limit/8, 16<<20), 32<<20) }
 
 // scanSource shares one stream of tasks among the workers.
 type scanSource struct {

@@ -63,10 +63,17 @@ func largePlans() (map[string]plan.Node, []*table) {
 		"window": sum(&plan.Window{Input: scanOf(0, a), PartitionBy: []expr.Expr{col(0, tBig)}, OrderBy: []expr.SortKey{{Expr: col(2, tInt)}},
 			Functions: []*expr.WindowCall{must(expr.NewWindowCall("rank", nil, expr.Frame{}, false))}, Cols: cols([]vector.Type{tBig, tStr, tInt, tBig})}),
 		"count distinct": &plan.Aggregate{Input: scanOf(0, a), Aggs: []*expr.Aggregate{must(expr.NewAggregate("count", []expr.Expr{col(0, tBig)}, true, nil, nil))}, Cols: cols([]vector.Type{tBig})},
-		"intersect":      sum(&plan.SetOp{All: true, Left: scanOf(0, a), Right: scanOf(0, a), Cols: cols(big)}),
-		"except":         sum(&plan.SetOp{Except: true, Left: scanOf(0, a), Right: scanOf(1, b), Cols: cols(big)}),
-		"spool":          sum(&plan.Union{Nodes: []plan.Node{sp, sp}, Cols: cols(big)}),
-		"inner":          join(plan.Inner), "left": join(plan.Left), "right": join(plan.Right), "full": join(plan.Full), "semi": join(plan.Semi), "anti": join(plan.Anti),
+		"mixed distinct": &plan.Aggregate{Input: scanOf(0, a), Aggs: []*expr.Aggregate{
+			must(expr.NewAggregate("count", []expr.Expr{col(0, tBig)}, true, nil, nil)), aggOf("sum", col(2, tInt)), must(expr.NewAggregate("sum", []expr.Expr{col(2, tInt)}, true, nil, nil)),
+			aggOf("count"), must(expr.NewAggregate("count", []expr.Expr{col(1, tStr)}, true, filter, nil)),
+		}, Cols: cols([]vector.Type{tBig, tBig, tBig, tBig, tBig})},
+		"mixed distinct by group": &plan.Aggregate{Aggs: []*expr.Aggregate{aggOf("count"), aggOf("sum", col(1, tBig)), aggOf("sum", col(2, tBig))}, Cols: cols([]vector.Type{tBig, tBig, tBig}), Input: &plan.Aggregate{Input: scanOf(0, a), GroupBy: []expr.Expr{col(1, tStr)}, Aggs: []*expr.Aggregate{
+			must(expr.NewAggregate("count", []expr.Expr{col(0, tBig)}, true, nil, nil)), filtered,
+		}, Cols: cols([]vector.Type{tStr, tBig, tBig})}},
+		"intersect": sum(&plan.SetOp{All: true, Left: scanOf(0, a), Right: scanOf(0, a), Cols: cols(big)}),
+		"except":    sum(&plan.SetOp{Except: true, Left: scanOf(0, a), Right: scanOf(1, b), Cols: cols(big)}),
+		"spool":     sum(&plan.Union{Nodes: []plan.Node{sp, sp}, Cols: cols(big)}),
+		"inner":     join(plan.Inner), "left": join(plan.Left), "right": join(plan.Right), "full": join(plan.Full), "semi": join(plan.Semi), "anti": join(plan.Anti),
 	}, []*table{a, b}
 }
 

@@ -41,58 +41,72 @@ type windowSource struct {
 	types  []vector.Type
 }
 
-// windowProgs are the compiled parts of the functions.
+// windowProgs are the compiled parts of the functions. What they are evaluated from is computed once for each row, as the columns of
+// exprs, and found by number.
 type windowProgs struct {
 	partition, order []*expr.Program
-	args             [][]*expr.Program
-	filters          []*expr.Program
-	bounds           [][2]*expr.Program
+	exprs            []expr.Expr
+	derived          []*expr.Program
+	first            int // of the first order key; -1 for none
+	calls            []windowCols
+}
+
+// windowCols are the derived columns of a function; -1 for none.
+type windowCols struct {
+	args    []int
+	filter  int
+	offsets [2]int
+}
+
+// column numbers an expression.
+func (p *windowProgs) column(e expr.Expr) int {
+	if e == nil {
+		return -1
+	}
+	for k, x := range p.exprs {
+		if expr.Equal(x, e) && !expr.Volatile(e) {
+			return k
+		}
+	}
+	p.exprs = append(p.exprs, e)
+	return len(p.exprs) - 1
 }
 
 func (w *windowSource) programs() (*windowProgs, error) {
-	p := &windowProgs{}
+	p := &windowProgs{first: -1}
 	var err error
 	if p.partition, err = compileAll(w.x.PartitionBy, w.ctx); err != nil {
 		return nil, err
 	}
-	for _, k := range w.x.OrderBy {
-		q, err := expr.Compile(k.Expr, w.ctx)
+	for k, o := range w.x.OrderBy {
+		q, err := expr.Compile(o.Expr, w.ctx)
 		if err != nil {
 			return nil, err
 		}
 		p.order = append(p.order, q)
+		if k == 0 {
+			p.first = p.column(o.Expr)
+		}
 	}
 	for _, f := range w.x.Functions {
-		in := f.Args
-		var filter *expr.Program
+		in, c := f.Args, windowCols{filter: -1}
 		if f.Agg != nil {
 			in = f.Agg.Inputs()
 			if f.Agg.Filter != nil {
-				if filter, err = expr.Compile(f.Agg.Filter, w.ctx); err != nil {
-					return nil, err
-				}
+				c.filter = p.column(f.Agg.Filter)
 			}
 			if _, err := expr.NewAccumulator(f.Agg, w.ctx); err != nil {
 				return nil, err
 			}
 		}
-		args, err := compileAll(in, w.ctx)
-		if err != nil {
-			return nil, err
+		for _, e := range in {
+			c.args = append(c.args, p.column(e))
 		}
-		var b [2]*expr.Program
-		for k, e := range []expr.Expr{f.Frame.Start.Offset, f.Frame.End.Offset} {
-			if e != nil {
-				if b[k], err = expr.Compile(e, w.ctx); err != nil {
-					return nil, err
-				}
-			}
-		}
-		p.args = append(p.args, args)
-		p.filters = append(p.filters, filter)
-		p.bounds = append(p.bounds, b)
+		c.offsets = [2]int{p.column(f.Frame.Start.Offset), p.column(f.Frame.End.Offset)}
+		p.calls = append(p.calls, c)
 	}
-	return p, nil
+	p.derived, err = compileAll(p.exprs, w.ctx)
+	return p, err
 }
 
 func (w *windowSource) open(context.Context) (reader, error) {
@@ -100,21 +114,41 @@ func (w *windowSource) open(context.Context) (reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &windowReader{w: w, p: p, in: &sortReader{s: w.sorted, left: -1}, mem: share{a: w.mem}}, nil
+	r := &windowReader{w: w, p: p, in: &sortReader{s: w.sorted, left: -1}, mem: share{a: w.mem}, states: share{a: w.mem}}
+	var types []vector.Type
+	for _, e := range p.exprs {
+		types = append(types, e.Type())
+	}
+	big := vector.Of(vector.BigInt)
+	// Each function reads at the row, at both ends of its frame and at a row of its own.
+	keep := 3 + 3*len(w.x.Functions)
+	r.rows = newPages(w.types, 1)
+	r.part.derived = newPages(append(types, big), keep)
+	r.part.starts = newPages([]vector.Type{big}, keep)
+	r.part.order = p.first
+	if len(w.x.OrderBy) > 0 {
+		r.part.key = w.x.OrderBy[0]
+	}
+	return r, nil
 }
 
-// windowReader gathers a partition at a time from the sorted rows and gives it with the functions' columns.
+// windowReader gathers a partition at a time from the sorted rows and gives it with the functions' columns. A partition that memory does not hold
+// is kept on disk, where the functions read what they need of it.
 type windowReader struct {
-	w   *windowSource
-	p   *windowProgs
-	in  *sortReader
-	mem share
+	w      *windowSource
+	p      *windowProgs
+	in     *sortReader
+	mem    share
+	states share // of accumulators
 
 	pending  *vector.Chunk // sorted chunk not used up
 	at       int
-	keys     [][]byte // partition key of each row of pending
-	part     *kernel.Store
-	results  []*vector.Vector
+	keys     rowKeys // of the partition, of each row of pending
+	peers    rowKeys // of the order
+	derived  []*vector.Vector
+	rows     *pages
+	part     partition
+	evals    []*windowEval
 	next_    int
 	finished bool
 }
@@ -122,29 +156,52 @@ type windowReader struct {
 func (r *windowReader) close() error { return nil }
 
 func (r *windowReader) next(ctx context.Context) (*vector.Chunk, error) {
-	for r.part == nil || r.next_ >= r.part.N {
+	for r.next_ >= r.rows.n {
 		ok, err := r.load(ctx)
 		if err != nil || !ok {
 			return nil, err
 		}
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	c := &vector.Chunk{}
 	lo := r.next_
-	hi := min(lo+vector.Size, r.part.N)
-	r.next_ = hi
-	c := &vector.Chunk{N: hi - lo}
-	for _, v := range r.part.Cols {
-		c.Cols = append(c.Cols, kernel.Slice(v, lo, hi))
+	for k := range r.w.types {
+		var v *vector.Vector
+		v, _, c.N = r.rows.blockOf(k, lo)
+		c.Cols = append(c.Cols, v)
 	}
-	for _, v := range r.results {
-		c.Cols = append(c.Cols, kernel.Slice(v, lo, hi))
+	if len(r.w.types) == 0 {
+		c.N = min(vector.Size, r.rows.n-lo)
 	}
-	return c, nil
+	r.next_ += c.N
+	held := int64(0)
+	for _, e := range r.evals {
+		v, err := e.rows(ctx, lo, r.next_)
+		if err != nil {
+			return nil, err
+		}
+		c.Cols = append(c.Cols, v)
+		held += e.bytes()
+	}
+	for _, t := range []*pages{r.rows, r.part.derived, r.part.starts} {
+		if t.err != nil {
+			return nil, t.err
+		}
+	}
+	r.states.lenient = held < frozenGrowth
+	return c, r.states.set(held)
 }
 
-// load reads the next partition and computes its functions.
+// load reads the next partition.
 func (r *windowReader) load(ctx context.Context) (bool, error) {
-	r.part, r.next_ = kernel.NewStore(r.w.types), 0
-	var key []byte
+	p := &r.part
+	r.rows.reset()
+	p.derived.reset()
+	p.starts.reset()
+	r.next_ = 0
+	var key, peer []byte
 	started := false
 	for {
 		if ctx.Err() != nil {
@@ -154,30 +211,24 @@ func (r *windowReader) load(ctx context.Context) (bool, error) {
 			if r.finished {
 				break
 			}
-			c, err := r.in.next(ctx)
-			if err != nil {
+			if err := r.advance(ctx); err != nil {
 				return false, err
 			}
-			if c == nil {
-				r.finished = true
+			if r.finished {
 				break
-			}
-			r.pending, r.at = c, 0
-			if r.keys, err = rowKeys(r.p.partition, c); err != nil {
-				return false, err
 			}
 		}
 		lo := r.at
 		if !started {
-			key = append(key[:0], r.keys[lo]...)
+			key = append(key[:0], r.keys.key(lo)...)
 			started = true
 		}
-		for r.at < r.pending.N && bytes.Equal(r.keys[r.at], key) {
+		for r.at < r.pending.N && bytes.Equal(r.keys.key(r.at), key) {
 			r.at++
 		}
 		if r.at > lo {
-			r.part.Append(r.pending.Cols, kernel.Identity(r.at)[lo:], r.pending.N)
-			if err := r.mem.set(r.part.Bytes()); err != nil {
+			var err error
+			if peer, err = r.take(lo, r.at, peer); err != nil {
 				return false, err
 			}
 		}
@@ -188,113 +239,107 @@ func (r *windowReader) load(ctx context.Context) (bool, error) {
 	if !started {
 		return false, nil
 	}
-	return true, r.compute(ctx)
-}
-
-// rowKeys encodes expressions over the rows of a chunk without a selection.
-func rowKeys(ps []*expr.Program, c *vector.Chunk) ([][]byte, error) {
-	cols, err := evalAll(ps, c, nil)
-	if err != nil {
-		return nil, err
-	}
-	keys := make([][]byte, c.N)
-	for i := range keys {
-		var k []byte
-		for _, v := range cols {
-			k = expr.AppendKey(k, v, i)
-		}
-		keys[i] = k
-	}
-	return keys, nil
-}
-
-// chunks gives the partition's rows in pieces.
-func (r *windowReader) chunks(f func(lo int, c *vector.Chunk) error) error {
-	for lo := 0; lo < r.part.N; lo += vector.Size {
-		hi := min(lo+vector.Size, r.part.N)
-		c := &vector.Chunk{N: hi - lo}
-		for _, v := range r.part.Cols {
-			c.Cols = append(c.Cols, kernel.Slice(v, lo, hi))
-		}
-		if err := f(lo, c); err != nil {
-			return err
+	for _, t := range []*pages{r.rows, p.derived, p.starts} {
+		if err := t.finish(r.w.mem); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	p.n = r.rows.n
+	r.evals = r.evals[:0]
+	for k, f := range r.w.x.Functions {
+		r.evals = append(r.evals, newWindowEval(p, f, r.p.calls[k], r.w.ctx))
+	}
+	return true, nil
 }
 
-// column evaluates a program over the whole partition.
-func (r *windowReader) column(p *expr.Program) (*vector.Vector, error) {
-	s := kernel.NewStore([]vector.Type{p.Type()})
-	err := r.chunks(func(_ int, c *vector.Chunk) error {
-		v, err := p.Eval(c)
-		if err != nil {
-			return err
-		}
-		s.Append([]*vector.Vector{v}, nil, c.N)
-		return nil
-	})
-	return s.Cols[0], err
-}
-
-func (r *windowReader) compute(ctx context.Context) error {
-	n := r.part.N
-	pt := &partition{n: n, ctx: ctx}
-	// peer[i] is the number of the group of rows equal in the order; first and last row of each.
-	pt.group = make([]int, n)
-	var prev []byte
-	err := r.chunks(func(lo int, c *vector.Chunk) error {
-		keys, err := rowKeys(r.p.order, c)
-		if err != nil {
-			return err
-		}
-		for i, k := range keys {
-			if lo+i == 0 || !bytes.Equal(k, prev) {
-				pt.starts = append(pt.starts, lo+i)
-			}
-			prev = k
-			pt.group[lo+i] = len(pt.starts) - 1
-		}
-		return nil
-	})
+// advance takes the next sorted chunk and what is computed from its rows.
+func (r *windowReader) advance(ctx context.Context) error {
+	c, err := r.in.next(ctx)
 	if err != nil {
 		return err
 	}
-	if len(r.p.order) > 0 {
-		if pt.order, err = r.column(r.p.order[0]); err != nil {
-			return err
-		}
-		pt.key = r.w.x.OrderBy[0]
+	if c == nil {
+		r.finished = true
+		return nil
 	}
-	r.results = r.results[:0]
-	for k, f := range r.w.x.Functions {
-		var args []*vector.Vector
-		for _, p := range r.p.args[k] {
-			v, err := r.column(p)
-			if err != nil {
-				return err
-			}
-			args = append(args, v)
+	r.pending, r.at = c, 0
+	if err := r.keys.fill(r.p.partition, c); err != nil {
+		return err
+	}
+	if err := r.peers.fill(r.p.order, c); err != nil {
+		return err
+	}
+	r.derived, err = evalAll(r.p.derived, c, r.derived)
+	return err
+}
+
+// take adds rows lo..hi-1 of the pending chunk to the partition; peer is the order key of the row before, and that of the last row is given.
+func (r *windowReader) take(lo, hi int, peer []byte) ([]byte, error) {
+	p, c := &r.part, r.pending
+	n := r.rows.n
+	group := vector.New(vector.Of(vector.BigInt), hi)
+	starts := vector.New(vector.Of(vector.BigInt), 0)
+	g := p.starts.n - 1
+	for i := lo; i < hi; i++ {
+		if k := r.peers.key(i); n+i-lo == 0 || !bytes.Equal(k, peer) {
+			g++
+			starts.I64 = append(starts.I64, int64(n+i-lo))
+			peer = append(peer[:0], k...)
 		}
-		var keep *vector.Vector
-		if r.p.filters[k] != nil {
-			if keep, err = r.column(r.p.filters[k]); err != nil {
-				return err
-			}
+		group.I64[i] = int64(g)
+	}
+	rows := kernel.Identity(hi)[lo:]
+	run := r.w.sorted.r
+	if err := r.rows.append(r.w.mem, c.Cols, rows, c.N); err != nil {
+		return nil, err
+	}
+	if err := p.derived.append(r.w.mem, append(r.derived[:len(r.derived):len(r.derived)], group), rows, c.N); err != nil {
+		return nil, err
+	}
+	if err := p.starts.append(r.w.mem, []*vector.Vector{starts}, kernel.Identity(len(starts.I64)), len(starts.I64)); err != nil {
+		return nil, err
+	}
+	held := r.rows.bytes() + p.derived.bytes() + p.starts.bytes()
+	r.mem.lenient = r.rows.file != nil // it holds pages only
+	err := r.mem.set(held)
+	if !refused(err) {
+		return peer, err
+	}
+	for _, t := range []*pages{r.rows, p.derived, p.starts} {
+		if err := t.toDisk(run, r.w.mem); err != nil {
+			return nil, err
 		}
-		pt.offsets = [2]*vector.Vector{}
-		for e, p := range r.p.bounds[k] {
-			if p != nil {
-				if pt.offsets[e], err = r.column(p); err != nil {
-					return err
-				}
-			}
+	}
+	r.mem.force(r.rows.bytes() + p.derived.bytes() + p.starts.bytes())
+	return peer, nil
+}
+
+// rowKeys are encodings of expressions over the rows of a chunk.
+type rowKeys struct {
+	cols  []*vector.Vector
+	arena []byte
+	ends  []int
+}
+
+// fill encodes the rows of a chunk without a selection.
+func (k *rowKeys) fill(ps []*expr.Program, c *vector.Chunk) (err error) {
+	if k.cols, err = evalAll(ps, c, k.cols); err != nil {
+		return err
+	}
+	k.arena, k.ends = k.arena[:0], k.ends[:0]
+	for i := range c.N {
+		for _, v := range k.cols {
+			k.arena = expr.AppendKey(k.arena, v, i)
 		}
-		v, err := pt.evaluate(f, args, keep, r.w.ctx)
-		if err != nil {
-			return err
-		}
-		r.results = append(r.results, v)
+		k.ends = append(k.ends, len(k.arena))
 	}
 	return nil
+}
+
+func (k *rowKeys) key(i int) []byte {
+	lo := 0
+	if i > 0 {
+		lo = k.ends[i-1]
+	}
+	return k.arena[lo:k.ends[i]]
 }

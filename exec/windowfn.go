@@ -13,85 +13,136 @@ import (
 // partition is one partition of a window, its rows in order.
 type partition struct {
 	n       int
-	ctx     context.Context
-	starts  []int // first row of each group of peers
-	group   []int // group of each row
-	order   *vector.Vector
+	derived *pages // what functions are computed from; the last column is the number of the row's group of peers
+	starts  *pages // first row of each group of peers
+	order   int    // derived column of the first order key; -1 for none
 	key     expr.SortKey
-	offsets [2]*vector.Vector // frame offsets of the function at hand
+}
 
-	ends [2]map[int]int // row found by a RANGE offset, by group; for constant offsets
+// group is the number of the group of peers that row i is in.
+func (p *partition) group(i int) int {
+	v, k := p.derived.at(len(p.derived.types)-1, i)
+	return int(v.I64[k])
+}
+
+func (p *partition) start(g int) int {
+	v, k := p.starts.at(0, g)
+	return int(v.I64[k])
 }
 
 func (p *partition) groupEnd(g int) int {
-	if g+1 < len(p.starts) {
-		return p.starts[g+1]
+	if g+1 < p.starts.n {
+		return p.start(g + 1)
 	}
 	return p.n
 }
 
-func (p *partition) evaluate(f *expr.WindowCall, args []*vector.Vector, keep *vector.Vector, ctx *expr.Context) (*vector.Vector, error) {
-	p.ends = [2]map[int]int{{}, {}}
+// windowEval computes one function over a partition, from its first row to its last.
+type windowEval struct {
+	*partition
+	f    *expr.WindowCall
+	cols windowCols
+	ctx  *expr.Context
+
+	ends [2]rangeEnd
+	// acc has the rows lo..hi-1, whose value is value.
+	acc    expr.Accumulator
+	value  *vector.Vector
+	lo, hi int
+}
+
+// rangeEnd is the row found last for an end of a RANGE frame, and the group that it is for.
+type rangeEnd struct {
+	group, at int
+	known     bool
+}
+
+func newWindowEval(p *partition, f *expr.WindowCall, cols windowCols, ctx *expr.Context) *windowEval {
+	return &windowEval{partition: p, f: f, cols: cols, ctx: ctx, lo: -1, hi: -1}
+}
+
+// bytes is the memory of the state.
+func (e *windowEval) bytes() int64 {
+	if e.acc == nil {
+		return 0
+	}
+	return e.acc.Bytes()
+}
+
+// arg gives a vector that has argument k of row i, and its place there.
+func (e *windowEval) arg(k, i int) (*vector.Vector, int) { return e.derived.at(e.cols.args[k], i) }
+
+func (e *windowEval) argNull(k, i int) bool {
+	v, at := e.arg(k, i)
+	return v.IsNull(at)
+}
+
+// rows gives the function's values for rows lo..hi-1.
+func (e *windowEval) rows(ctx context.Context, lo, hi int) (*vector.Vector, error) {
+	f := e.f
 	if f.Agg != nil {
-		return p.aggregate(f, args, keep, ctx)
+		return e.aggregate(ctx, lo, hi)
 	}
 	out := vector.New(f.Typ, 0)
 	switch f.Name {
 	case "row_number", "rank", "dense_rank", "ntile":
-		out.I64 = make([]int64, p.n)
-		for i := range p.n {
+		out.I64 = make([]int64, hi-lo)
+		for i := lo; i < hi; i++ {
 			switch f.Name {
 			case "row_number":
-				out.I64[i] = int64(i) + 1
+				out.I64[i-lo] = int64(i) + 1
 			case "rank":
-				out.I64[i] = int64(p.starts[p.group[i]]) + 1
+				out.I64[i-lo] = int64(e.start(e.group(i))) + 1
 			case "dense_rank":
-				out.I64[i] = int64(p.group[i]) + 1
+				out.I64[i-lo] = int64(e.group(i)) + 1
 			default:
-				if args[0].IsNull(i) {
-					out.SetNull(i, p.n)
+				v, at := e.arg(0, i)
+				if v.IsNull(at) {
+					out.SetNull(i-lo, hi-lo)
 					continue
 				}
-				b := args[0].I64[i]
+				b := v.I64[at]
 				if b < 1 {
 					return nil, fault.WithID(fault.Invalid, "INVALID_FUNCTION_ARGUMENT", "ntile needs a positive number of buckets, not %d", b)
 				}
-				out.I64[i] = bucket(int64(i), int64(p.n), b)
+				out.I64[i-lo] = bucket(int64(i), int64(e.n), b)
 			}
 		}
 		return out, nil
 	case "percent_rank", "cume_dist":
-		out.F64 = make([]float64, p.n)
-		for i := range p.n {
+		out.F64 = make([]float64, hi-lo)
+		for i := lo; i < hi; i++ {
 			if f.Name == "cume_dist" {
-				out.F64[i] = float64(p.groupEnd(p.group[i])) / float64(p.n)
-			} else if p.n > 1 {
-				out.F64[i] = float64(p.starts[p.group[i]]) / float64(p.n-1)
+				out.F64[i-lo] = float64(e.groupEnd(e.group(i))) / float64(e.n)
+			} else if e.n > 1 {
+				out.F64[i-lo] = float64(e.start(e.group(i))) / float64(e.n-1)
 			}
 		}
 		return out, nil
 	}
 	b := vector.NewBuilder(f.Typ)
-	for i := range p.n {
-		if i&1023 == 0 && p.ctx.Err() != nil {
-			return nil, context.Cause(p.ctx)
+	for i := lo; i < hi; i++ {
+		if i&63 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		var at int
 		var err error
 		switch f.Name {
 		case "lag", "lead":
-			at, err = p.shifted(f, args, i)
+			at, err = e.shifted(i)
 		default:
-			at, err = p.inFrame(f, args, i)
+			at, err = e.inFrame(i)
 		}
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case at >= 0:
-			b.AppendFrom(args[0], at)
-		case at == useDefault && len(args) == 3:
-			b.AppendFrom(args[2], i)
+			v, k := e.arg(0, at)
+			b.AppendFrom(v, k)
+		case at == useDefault && len(e.cols.args) == 3:
+			v, k := e.arg(2, i)
+			b.AppendFrom(v, k)
 		default:
 			b.AppendNull()
 		}
@@ -116,13 +167,15 @@ const (
 	useDefault = -2
 )
 
-func (p *partition) shifted(f *expr.WindowCall, args []*vector.Vector, i int) (int, error) {
+func (e *windowEval) shifted(i int) (int, error) {
+	f := e.f
 	off := int64(1)
-	if len(args) > 1 {
-		if args[1].IsNull(i) {
+	if len(e.cols.args) > 1 {
+		v, at := e.arg(1, i)
+		if v.IsNull(at) {
 			return noRow, nil
 		}
-		off = args[1].I64[i]
+		off = v.I64[at]
 	}
 	if off < 0 {
 		return noRow, fault.WithID(fault.Invalid, "INVALID_FUNCTION_ARGUMENT", "the offset of %s must not be negative: %d", f.Name, off)
@@ -132,10 +185,10 @@ func (p *partition) shifted(f *expr.WindowCall, args []*vector.Vector, i int) (i
 		step = -1
 	}
 	if !f.IgnoreNulls {
-		if off > int64(p.n) {
+		if off > int64(e.n) {
 			return useDefault, nil
 		}
-		if at := i + step*int(off); at >= 0 && at < p.n {
+		if at := i + step*int(off); at >= 0 && at < e.n {
 			return at, nil
 		}
 		return useDefault, nil
@@ -143,8 +196,8 @@ func (p *partition) shifted(f *expr.WindowCall, args []*vector.Vector, i int) (i
 	if off == 0 {
 		return i, nil
 	}
-	for at := i + step; at >= 0 && at < p.n; at += step {
-		if !args[0].IsNull(at) {
+	for at := i + step; at >= 0 && at < e.n; at += step {
+		if !e.argNull(0, at) {
 			if off--; off == 0 {
 				return at, nil
 			}
@@ -154,22 +207,24 @@ func (p *partition) shifted(f *expr.WindowCall, args []*vector.Vector, i int) (i
 }
 
 // inFrame finds the row of first_value, last_value and nth_value.
-func (p *partition) inFrame(f *expr.WindowCall, args []*vector.Vector, i int) (int, error) {
-	lo, hi, err := p.frame(f.Frame, i)
+func (e *windowEval) inFrame(i int) (int, error) {
+	f := e.f
+	lo, hi, err := e.frame(i)
 	if err != nil {
 		return noRow, err
 	}
 	nth := int64(1)
 	if f.Name == "nth_value" {
-		if args[1].IsNull(i) {
+		v, at := e.arg(1, i)
+		if v.IsNull(at) {
 			return noRow, nil
 		}
-		if nth = args[1].I64[i]; nth < 1 {
+		if nth = v.I64[at]; nth < 1 {
 			return noRow, fault.WithID(fault.Invalid, "INVALID_FUNCTION_ARGUMENT", "the offset of nth_value must be at least 1: %d", nth)
 		}
 	}
 	counts := func(at int) bool {
-		return !p.excluded(f.Frame.Exclude, i, at) && !(f.IgnoreNulls && args[0].IsNull(at))
+		return !e.excluded(f.Frame.Exclude, i, at) && !(f.IgnoreNulls && e.argNull(0, at))
 	}
 	if f.Name == "last_value" {
 		for at := hi - 1; at >= lo; at-- {
@@ -180,7 +235,7 @@ func (p *partition) inFrame(f *expr.WindowCall, args []*vector.Vector, i int) (i
 		return noRow, nil
 	}
 	if f.Frame.Exclude == expr.ExcludeNoOthers && !f.IgnoreNulls {
-		if at := int64(lo) + nth - 1; nth <= int64(p.n) && at < int64(hi) {
+		if at := int64(lo) + nth - 1; nth <= int64(e.n) && at < int64(hi) {
 			return int(at), nil
 		}
 		return noRow, nil
@@ -200,22 +255,23 @@ func (p *partition) excluded(x expr.Exclusion, i, at int) bool {
 	case expr.ExcludeCurrentRow:
 		return at == i
 	case expr.ExcludeGroup:
-		return p.group[at] == p.group[i]
+		return p.group(at) == p.group(i)
 	case expr.ExcludeTies:
-		return at != i && p.group[at] == p.group[i]
+		return at != i && p.group(at) == p.group(i)
 	}
 	return false
 }
 
 // frame gives the rows lo..hi-1 of row i's frame, before exclusion.
-func (p *partition) frame(f expr.Frame, i int) (lo, hi int, err error) {
-	if lo, err = p.end(f, f.Start, 0, i); err != nil {
+func (e *windowEval) frame(i int) (lo, hi int, err error) {
+	f := &e.f.Frame
+	if lo, err = e.end(f, f.Start, 0, i); err != nil {
 		return 0, 0, err
 	}
-	if hi, err = p.end(f, f.End, 1, i); err != nil {
+	if hi, err = e.end(f, f.End, 1, i); err != nil {
 		return 0, 0, err
 	}
-	lo, hi = max(lo, 0), min(hi, p.n)
+	lo, hi = max(lo, 0), min(hi, e.n)
 	if hi < lo {
 		hi = lo
 	}
@@ -223,34 +279,37 @@ func (p *partition) frame(f expr.Frame, i int) (lo, hi int, err error) {
 }
 
 // end finds one end of a frame: the first row for which 0, the row after the last for which 1.
-func (p *partition) end(f expr.Frame, b expr.Bound, which, i int) (int, error) {
+func (e *windowEval) end(f *expr.Frame, b expr.Bound, which, i int) (int, error) {
 	switch b.Kind {
 	case expr.UnboundedPreceding:
 		return 0, nil
 	case expr.UnboundedFollowing:
-		return p.n, nil
+		return e.n, nil
 	case expr.CurrentRow:
 		switch {
 		case f.Unit == expr.Rows:
 			return i + which, nil
 		case which == 0:
-			return p.starts[p.group[i]], nil
+			return e.start(e.group(i)), nil
 		}
-		return p.groupEnd(p.group[i]), nil
+		return e.groupEnd(e.group(i)), nil
 	}
-	off := p.offsets[which]
-	if off == nil || off.IsNull(i) {
+	if e.cols.offsets[which] < 0 {
+		return 0, frameOffset("must not be null")
+	}
+	off, at := e.derived.at(e.cols.offsets[which], i)
+	if off.IsNull(at) {
 		return 0, frameOffset("must not be null")
 	}
 	if f.Unit == expr.Range {
-		return p.rangeEnd(b, off, which, i)
+		return e.rangeEnd(b, off.Get(at), off.Type, which, i)
 	}
-	k, ok := integerAt(off, i)
+	k, ok := integerAt(off, at)
 	if !ok || k < 0 {
 		return 0, frameOffset("must be an integer that is not negative")
 	}
-	if k > int64(p.n) {
-		k = int64(p.n)
+	if k > int64(e.n) {
+		k = int64(e.n)
 	}
 	step := int(k)
 	if b.Kind == expr.Preceding {
@@ -259,18 +318,18 @@ func (p *partition) end(f expr.Frame, b expr.Bound, which, i int) (int, error) {
 	if f.Unit == expr.Rows {
 		return i + step + which, nil
 	}
-	g := p.group[i] + step
+	g := e.group(i) + step
 	switch {
 	case which == 0 && g < 0:
 		return 0, nil
-	case which == 0 && g >= len(p.starts), which == 1 && g >= len(p.starts):
-		return p.n, nil
+	case which == 0 && g >= e.starts.n, which == 1 && g >= e.starts.n:
+		return e.n, nil
 	case which == 0:
-		return p.starts[g], nil
+		return e.start(g), nil
 	case g < 0:
 		return 0, nil
 	}
-	return p.groupEnd(g), nil
+	return e.groupEnd(g), nil
 }
 
 func frameOffset(why string) error {
@@ -288,29 +347,30 @@ func integerAt(v *vector.Vector, i int) (int64, bool) {
 }
 
 // rangeEnd finds the end of a RANGE frame with an offset: by the value of the order key, moved by the offset.
-func (p *partition) rangeEnd(b expr.Bound, off *vector.Vector, which, i int) (int, error) {
-	g := p.group[i]
-	if p.order.IsNull(i) {
+func (e *windowEval) rangeEnd(b expr.Bound, o vector.Value, ot vector.Type, which, i int) (int, error) {
+	g := e.group(i)
+	order, row := e.derived.at(e.order, i)
+	if order.IsNull(row) {
 		// A null has no distance to anything but its peers.
 		if which == 0 {
-			return p.starts[g], nil
+			return e.start(g), nil
 		}
-		return p.groupEnd(g), nil
+		return e.groupEnd(g), nil
 	}
+	last := &e.ends[which]
 	_, constant := b.Offset.(*expr.Literal)
-	if at, ok := p.ends[which][g]; ok && constant {
-		return at, nil
+	if last.known && last.group == g && constant {
+		return last.at, nil
 	}
-	t := p.order.Type
-	o := off.Get(i)
+	t := order.Type
 	if negative(o) {
 		return 0, frameOffset("must not be negative")
 	}
 	op := "+"
-	if (b.Kind == expr.Preceding) != p.key.Desc {
+	if (b.Kind == expr.Preceding) != e.key.Desc {
 		op = "-"
 	}
-	moved, err := expr.NewCall(op, []expr.Expr{&expr.Literal{Value: p.order.Get(i), Typ: t}, &expr.Literal{Value: o, Typ: off.Type}})
+	moved, err := expr.NewCall(op, []expr.Expr{&expr.Literal{Value: order.Get(row), Typ: t}, &expr.Literal{Value: o, Typ: ot}})
 	if err != nil {
 		return 0, err
 	}
@@ -322,23 +382,56 @@ func (p *partition) rangeEnd(b expr.Bound, off *vector.Vector, which, i int) (in
 		return 0, err
 	}
 	before := func(at int) bool { // row at comes before the limit
-		if p.order.IsNull(at) {
-			return p.key.NullsFirst
+		v, k := e.derived.at(e.order, at)
+		if v.IsNull(k) {
+			return e.key.NullsFirst
 		}
-		c := expr.CompareValues(t, p.order.Get(at), limit)
-		if p.key.Desc {
+		c := expr.CompareValues(t, v.Get(k), limit)
+		if e.key.Desc {
 			c = -c
 		}
 		return c < 0 || which == 1 && c == 0
 	}
-	at := sort.Search(p.n, func(k int) bool { return !before(k) })
-	if which == 0 && p.key.NullsFirst {
-		for at < p.n && p.order.IsNull(at) {
+	at := searchNear(e.n, last.at, before)
+	if which == 0 && e.key.NullsFirst {
+		for at < e.n {
+			if v, k := e.derived.at(e.order, at); !v.IsNull(k) {
+				break
+			}
 			at++
 		}
 	}
-	p.ends[which][g] = at
+	*last = rangeEnd{g, at, true}
 	return at, nil
+}
+
+// searchNear finds the first of 0..n-1 for which before is false, n if there is none; before is true for all rows up to some row. It begins
+// at near and takes steps that double, so that ends which move little are found by reading little.
+func searchNear(n, near int, before func(int) bool) int {
+	near = min(max(near, 0), n)
+	lo, hi := 0, n // the answer is in lo..hi
+	if near < n && before(near) {
+		lo = near + 1
+		for step := 1; lo < n; step *= 2 {
+			at := min(near+step, n-1)
+			if !before(at) {
+				hi = at
+				break
+			}
+			lo = at + 1
+		}
+	} else {
+		hi = near
+		for step := 1; hi > 0; step *= 2 {
+			at := max(near-step, 0)
+			if before(at) {
+				lo = at + 1
+				break
+			}
+			hi = at
+		}
+	}
+	return lo + sort.Search(hi-lo, func(k int) bool { return !before(lo + k) })
 }
 
 func negative(v vector.Value) bool {
@@ -358,56 +451,76 @@ func negative(v vector.Value) bool {
 }
 
 // aggregate computes an aggregate over each row's frame. A frame that grows at its end is added to; another one is started anew.
-func (p *partition) aggregate(f *expr.WindowCall, args []*vector.Vector, keep *vector.Vector, ctx *expr.Context) (*vector.Vector, error) {
+func (e *windowEval) aggregate(ctx context.Context, from, to int) (*vector.Vector, error) {
+	f := e.f
 	out := kernel.NewStore([]vector.Type{f.Typ})
-	var acc expr.Accumulator
-	var value *vector.Vector
 	plain := f.Frame.Exclude == expr.ExcludeNoOthers && len(f.Agg.OrderBy) == 0
-	lo, hi := -1, -1
-	for i := range p.n {
-		if p.ctx.Err() != nil {
-			return nil, context.Cause(p.ctx)
+	if plain && f.Frame.Start.Kind == expr.UnboundedPreceding && f.Frame.End.Kind == expr.UnboundedFollowing && e.value != nil {
+		v := *e.value // of the whole partition
+		v.Form = vector.Constant
+		return &v, nil
+	}
+	for i := from; i < to; i++ {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		a, b, err := p.frame(f.Frame, i)
+		a, b, err := e.frame(i)
 		if err != nil {
 			return nil, err
 		}
-		if !plain || acc == nil || a != lo || b < hi {
-			if acc, err = expr.NewAccumulator(f.Agg, ctx); err != nil {
+		if !plain || e.acc == nil || a != e.lo || b < e.hi {
+			if e.acc, err = expr.NewAccumulator(f.Agg, e.ctx); err != nil {
 				return nil, err
 			}
-			acc.Resize(1)
-			lo, hi, value = a, a, nil
+			e.acc.Resize(1)
+			e.lo, e.hi, e.value = a, a, nil
 		}
-		if b > hi || value == nil {
-			for at := hi; at < b; {
-				base := at / vector.Size * vector.Size
-				end := min(b, base+vector.Size)
-				cols := make([]*vector.Vector, len(args))
-				for k, v := range args {
-					cols[k] = kernel.Slice(v, base, min(base+vector.Size, p.n))
-				}
-				var sel []uint16
-				for k := at; k < end; k++ {
-					if keep != nil && (keep.IsNull(k) || !keep.Bools[k]) || p.excluded(f.Frame.Exclude, i, k) {
-						continue
-					}
-					sel = append(sel, uint16(k-base))
-				}
-				if len(sel) > 0 {
-					if err := acc.Add(nil, cols, sel, min(base+vector.Size, p.n)-base); err != nil {
-						return nil, err
-					}
-				}
-				at = end
-			}
-			hi = b
-			if value, err = acc.Result(0, 1); err != nil {
+		if b > e.hi || e.value == nil {
+			if err := e.add(ctx, i, e.hi, b); err != nil {
 				return nil, err
 			}
-			value.Type = f.Typ
+			e.hi = b
+			if e.value, err = e.acc.Result(0, 1); err != nil {
+				return nil, err
+			}
+			e.value.Type = f.Typ
 		}
-		out.Append([]*vector.Vector{value}, nil, 1)
+		out.Append([]*vector.Vector{e.value}, nil, 1)
 	}
 	return out.Cols[0], nil
+}
+
+// add adds rows at..b-1 to the accumulator for row i's frame.
+func (e *windowEval) add(ctx context.Context, i, at, b int) error {
+	cols := make([]*vector.Vector, len(e.cols.args))
+	sel := make([]uint16, 0, vector.Size)
+	for at < b {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		size := e.derived.block()
+		base := at &^ (size - 1)
+		n := min(size, e.n-base)
+		for k, c := range e.cols.args {
+			cols[k], _, _ = e.derived.blockOf(c, at)
+		}
+		sel = sel[:0]
+		for end := min(b, base+n); at < end; at++ {
+			if e.cols.filter >= 0 {
+				if v, k := e.derived.at(e.cols.filter, at); v.IsNull(k) || !v.Bools[k] {
+					continue
+				}
+			}
+			if e.f.Frame.Exclude != expr.ExcludeNoOthers && e.excluded(e.f.Frame.Exclude, i, at) {
+				continue
+			}
+			sel = append(sel, uint16(at-base))
+		}
+		if len(sel) > 0 {
+			if err := e.acc.Add(nil, cols, sel, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ type Pool struct {
 	parent *Pool
 	used   atomic.Int64
 	peak   atomic.Int64
+	over   int64 // see Overdraw
 
 	mu       sync.Mutex
 	revokers []Revoker
@@ -42,6 +43,12 @@ func NewPool(name string, limitBytes int64) *Pool {
 // Child makes a pool below p. limitBytes 0 leaves the limit to the parents.
 func (p *Pool) Child(name string, limitBytes int64) *Pool {
 	return &Pool{name: name, limit: limitBytes, parent: p}
+}
+
+// Overdraw makes a pool below p whose reservations may exceed p's own limit by n bytes together with all else in p. It is for what must go on
+// for others to make room: a scan whose rows operators spill. The limits of p's parents hold.
+func (p *Pool) Overdraw(name string, n int64) *Pool {
+	return &Pool{name: name, parent: p, over: n}
 }
 
 // Name is the pool's name, as refusals show it.
@@ -81,7 +88,11 @@ func (p *Pool) Reserve(n int64) error {
 		panic(fmt.Sprintf("memory: reserve of %d bytes", n))
 	}
 	for q := p; q != nil; q = q.parent {
-		if err := q.take(n); err != nil {
+		over := int64(0)
+		if q == p.parent {
+			over = p.over
+		}
+		if err := q.take(n, over); err != nil {
 			for r := p; r != q; r = r.parent {
 				r.used.Add(-n)
 			}
@@ -105,15 +116,15 @@ func (p *Pool) note(now int64) {
 	}
 }
 
-func (p *Pool) take(n int64) error {
+func (p *Pool) take(n, over int64) error {
 	for range 4 {
 		now := p.used.Add(n)
-		if p.limit == 0 || now <= p.limit {
+		if p.limit == 0 || now <= p.limit+over {
 			p.note(now)
 			return nil
 		}
 		p.used.Add(-n)
-		if !p.revoke(now - p.limit) {
+		if !p.revoke(now - p.limit - over) {
 			break
 		}
 	}

@@ -62,6 +62,23 @@ func TestRevokersAreAskedFirst(t *testing.T) {
 	require.Zero(t, root.Used())
 }
 
+func TestOverdrawnPoolGoesBeyondItsParentOnly(t *testing.T) {
+	root := NewPool("process", 200)
+	query := root.Child("query", 100)
+	require.NoError(t, query.Reserve(90))
+	scan := query.Overdraw("scan", 30)
+	require.NoError(t, scan.Reserve(40))
+	require.ErrorContains(t, scan.Reserve(1), "query needs 1 more bytes, but its limit of 100 bytes has 130 in use")
+	require.Error(t, query.Reserve(1), "others wait until there is room again")
+	require.NoError(t, root.Reserve(60))
+	scan.Release(20)
+	require.ErrorContains(t, scan.Reserve(90), "query needs")
+	scan.Release(20)
+	query.Release(90)
+	root.Release(60)
+	require.Zero(t, root.Used())
+}
+
 func TestConcurrentReservationsKeepTheLimit(t *testing.T) {
 	root := NewPool("process", 1000)
 	var wg sync.WaitGroup
@@ -92,16 +109,18 @@ func TestArrowAllocatorCounts(t *testing.T) {
 
 func TestHeapLimitFollowsWhatIsReserved(t *testing.T) {
 	const mib = 1 << 20
-	require.EqualValues(t, 188*mib, heapLimit(100*mib, 300*mib, 330*mib), "a small budget: the least slack")
-	require.EqualValues(t, 330*mib, heapLimit(290*mib, 300*mib, 330*mib), "never above the most")
-	require.EqualValues(t, 1000*mib+1800*mib, heapLimit(1000*mib, 10000*mib, 11000*mib), "a large one: a fifth of what is free")
+	require.EqualValues(t, 164*mib, heapLimit(100*mib, 300*mib, 240*mib, 330*mib), "a small budget: the least slack")
+	require.EqualValues(t, 330*mib, heapLimit(290*mib, 300*mib, 240*mib, 330*mib), "never above the most")
+	require.EqualValues(t, 1000*mib+1800*mib, heapLimit(1000*mib, 10000*mib, 8000*mib, 11000*mib), "a large one: a fifth of what is free")
+	require.EqualValues(t, 320*mib, heapLimit(256*mib, 10000*mib, 256*mib, 11000*mib), "small budgets of queries in a large process")
+	require.EqualValues(t, 250*mib+100*mib, heapLimit(250*mib, 10000*mib, 400*mib, 11000*mib))
 
 	p := NewPool("process", 300*mib)
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
-	stop := Govern(p, 300*mib, 330*mib)
+	stop := Govern(p, 300*mib, 240*mib, 330*mib)
 	require.NoError(t, p.Reserve(150*mib))
-	require.Eventually(t, func() bool { return debug.SetMemoryLimit(-1) == 238*mib }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return debug.SetMemoryLimit(-1) == 214*mib }, 5*time.Second, 10*time.Millisecond)
 	p.Release(150 * mib)
 	stop()
 	require.EqualValues(t, 330*mib, debug.SetMemoryLimit(-1))

@@ -97,7 +97,7 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	if s.Server, err = server.New(opt); err != nil {
 		return nil, err
 	}
-	s.close = append(s.close, memory.Govern(pool, total, int64(float64(total)/heapHeadroom)))
+	s.close = append(s.close, memory.Govern(pool, total, c.Limits.Query.Memory.Of(total), int64(float64(total)/heapHeadroom)))
 	return s, nil
 }
 
