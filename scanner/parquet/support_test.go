@@ -116,12 +116,18 @@ type readOptions struct {
 	skip    func(col int, row int64) bool
 	opt     Options
 	project func(*Footer) []*Projection
+	keys    Keyring // of an encrypted file
 }
 
 // readFile reads a whole file; skipped rows are missing from the columns.
 func readFile(o storage.Object, ro readOptions) (cols [][]vector.Value, err error) {
 	ctx := context.Background()
-	f, err := ReadFooter(ctx, o, "test.parquet")
+	var f *Footer
+	if ro.keys != nil {
+		f, err = ReadEncryptedFooter(ctx, o, "test.parquet", ro.keys)
+	} else {
+		f, err = ReadFooter(ctx, o, "test.parquet")
+	}
 	if err != nil {
 		return nil, err
 	}
