@@ -23,7 +23,7 @@ func NewLambdaAggregate(name string, args []Arg, distinct bool, filter Expr) (*A
 		if len(s.lambdas) == 0 || len(ps) != len(args) {
 			continue
 		}
-		if m = matchPatterns(ps, args, true); m != nil {
+		if m = matchPatterns(ps, args, true, false); m != nil {
 			sig = s
 			break
 		}

@@ -93,9 +93,9 @@ func init() {
 		n := m.n
 		return (n - 1) / ((n - 2) * (n - 3)) * (n*(n+1)*m.m4/(m.m2*m.m2) - 3*(n-1))
 	})
-	pair := func(name, doc string, least float64, f func(p *pairs) (float64, bool)) {
-		defAgg(name, "(double, double) double", doc, func(*Aggregate, *Context) (Accumulator, error) {
-			return &stateAcc[pairs]{t: double, size: 48,
+	pairOf := func(name, doc string, t vector.Type, least float64, f func(p *pairs) (float64, bool)) {
+		defAgg(name, "("+t.String()+", "+t.String()+") "+t.String(), doc, func(*Aggregate, *Context) (Accumulator, error) {
+			return &stateAcc[pairs]{t: t, size: 48,
 				// The first argument is the dependent variable y.
 				add: func(s *pairs, a []*vector.Vector, i int) (int64, error) {
 					if !a[1].IsNull(i) {
@@ -109,12 +109,23 @@ func init() {
 						return nil, nil
 					}
 					r, ok := f(s)
-					if !ok {
+					switch {
+					case !ok:
 						return nil, nil
+					case t.Kind == vector.Real:
+						return float32(r), nil
 					}
 					return r, nil
 				}}, nil
 		})
+	}
+	// Those of Trino give a real for reals, and for integers and decimals, which are nearer to real than to double.
+	pair := func(name, doc string, least float64, f func(p *pairs) (float64, bool)) {
+		switch name {
+		case "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept":
+			pairOf(name, doc, real32, least, f)
+		}
+		pairOf(name, doc, double, least, f)
 	}
 	always := func(x float64) (float64, bool) { return x, true }
 	pair("covar_pop", "covariance of a population", 1, func(p *pairs) (float64, bool) { return always(p.xy / p.n) })
@@ -141,21 +152,31 @@ func init() {
 		n   int64
 		sum float64
 	}
-	defAgg("geometric_mean", "(double) double", "geometric mean", func(*Aggregate, *Context) (Accumulator, error) {
-		return &stateAcc[logs]{t: double,
-			add: func(s *logs, a []*vector.Vector, i int) (int64, error) {
-				s.n++
-				s.sum += math.Log(number(a[0], i))
-				return 0, nil
-			},
-			merge: func(a, b *logs) error { a.n += b.n; a.sum += b.sum; return nil },
-			result: func(s *logs) (vector.Value, error) {
-				if s.n == 0 {
-					return nil, nil
-				}
-				return math.Exp(s.sum / float64(s.n)), nil
-			}}, nil
-	})
+	for _, t := range []vector.Type{bigint, real32, double} {
+		ret := t
+		if t.Kind == vector.BigInt {
+			ret = double
+		}
+		defAgg("geometric_mean", "("+t.String()+") "+ret.String(), "geometric mean", func(*Aggregate, *Context) (Accumulator, error) {
+			return &stateAcc[logs]{t: ret,
+				add: func(s *logs, a []*vector.Vector, i int) (int64, error) {
+					s.n++
+					s.sum += math.Log(number(a[0], i))
+					return 0, nil
+				},
+				merge: func(a, b *logs) error { a.n += b.n; a.sum += b.sum; return nil },
+				result: func(s *logs) (vector.Value, error) {
+					if s.n == 0 {
+						return nil, nil
+					}
+					r := math.Exp(s.sum / float64(s.n))
+					if ret.Kind == vector.Real {
+						return float32(r), nil
+					}
+					return r, nil
+				}}, nil
+		})
+	}
 	percentiles()
 }
 
@@ -172,6 +193,7 @@ func percentiles() {
 	mk := func(weighted, interpolate bool) func(a *Aggregate, _ *Context) (Accumulator, error) {
 		return func(a *Aggregate, _ *Context) (Accumulator, error) {
 			t := a.Args[0].Type()
+			approximate := a.Fn.Name == "approx_percentile"
 			at := 1
 			if weighted {
 				at = 2
@@ -187,6 +209,10 @@ func percentiles() {
 					return a + (b-a)*(x-lo), nil
 				}
 				if s.weights == nil {
+					if approximate {
+						// As a t-digest answers: the value at the rank below, counted from 0.
+						return s.values[min(int(p*float64(len(s.values))), len(s.values)-1)], nil
+					}
 					k := int(math.Ceil(p*float64(len(s.values)))) - 1
 					return s.values[max(k, 0)], nil
 				}

@@ -96,7 +96,7 @@ func NewAggregate(name string, args []Expr, distinct bool, filter Expr, orderBy 
 			if len(s.params) != len(args) {
 				continue
 			}
-			m := matchPatterns(s.params, as, texts)
+			m := matchPatterns(s.params, as, texts, false)
 			if m != nil && (best == nil || m.cost < best.cost) {
 				sig, best = s, m
 			}
@@ -113,7 +113,7 @@ func NewAggregate(name string, args []Expr, distinct bool, filter Expr, orderBy 
 		for _, s := range f.sigs {
 			takes = append(takes, f.Name+"("+patternList(slices.Concat(s.params, s.lambdas), false)+")")
 		}
-		return nil, mismatch("%s does not take (%s); it takes %s", f.Name, strings.Join(got, ", "), strings.Join(takes, " or "))
+		return nil, noOverload(f.Name, got, takes)
 	}
 	es, err := bindArgs(f.Name, sig.params, best, as)
 	if err != nil {
@@ -181,7 +181,7 @@ func (a *Aggregate) sig() *aggSig {
 		if len(s.params) != len(as) {
 			continue
 		}
-		if m := matchPatterns(s.params, as, false); m != nil && (best == nil || m.cost < best.cost) {
+		if m := matchPatterns(s.params, as, false, false); m != nil && (best == nil || m.cost < best.cost) {
 			sig, best = s, m
 		}
 	}
@@ -242,6 +242,15 @@ func IsWindow(name string) bool {
 	return ok
 }
 
+// ReadsValues reports whether a window function reads the values of rows, nulls among them, rather than counting rows.
+func ReadsValues(name string) bool {
+	switch strings.ToLower(name) {
+	case "lag", "lead", "first_value", "last_value", "nth_value":
+		return true
+	}
+	return false
+}
+
 // NewWindowCall makes a typed call of a window function, or of an aggregate over a window.
 func NewWindowCall(name string, args []Expr, frame Frame, ignoreNulls bool) (*WindowCall, error) {
 	name = strings.ToLower(name)
@@ -254,7 +263,7 @@ func NewWindowCall(name string, args []Expr, frame Frame, ignoreNulls bool) (*Wi
 		return &WindowCall{Agg: a, Args: a.Args, Frame: frame, Typ: a.Typ}, nil
 	}
 	if len(args) < w.lo || len(args) > w.hi {
-		return nil, mismatch("%s takes (%s), not %d arguments", name, w.args, len(args))
+		return nil, fault.WithID(fault.Invalid, "FUNCTION_NOT_FOUND", "%s takes (%s), not %d arguments", name, w.args, len(args))
 	}
 	c := &WindowCall{Name: name, Args: append([]Expr(nil), args...), Frame: frame, IgnoreNulls: ignoreNulls}
 	switch name {

@@ -77,6 +77,10 @@ func NewLike(arg, pattern Expr, escape Expr, negated, ci bool) (Expr, error) {
 		if k := s.e.Type().Kind; k != vector.Varchar && k != vector.Null {
 			return nil, mismatch("LIKE needs varchar, not %s", s.e.Type())
 		}
+		if s.e.Type().IsChar() {
+			*s.out = s.e // its blanks count
+			continue
+		}
 		c, err := Coerce(s.e, varchar)
 		if err != nil {
 			return nil, err

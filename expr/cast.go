@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
@@ -31,10 +32,14 @@ func castable(from, to vector.Type) (why string, ok bool) {
 		return castableJSON(from)
 	case f == vector.JSON:
 		return castableFromJSON(to)
+	case to.IsChar():
+		return "; char takes text only", f == vector.Varchar
+	case from.IsChar() && (t == vector.Varbinary || t == vector.Varchar):
+		return "", true
 	case t == vector.Varchar:
 		return "", scalarText(f) || f == vector.Varchar || f == vector.IntervalDay || f == vector.IntervalYear || f == vector.Variant
 	case f == vector.Varchar:
-		return "", scalarText(t)
+		return "", scalarText(t) || t == vector.Varbinary
 	case (f == vector.Boolean || from.Numeric()) && (t == vector.Boolean || to.Numeric()):
 		return "", true
 	case f == vector.Date:
@@ -89,7 +94,8 @@ func (c *compiler) cast(e *Cast) (node, error) {
 	if from.Kind == vector.Null {
 		return constant(e.To, nil), nil
 	}
-	if from.Kind == vector.Varchar && e.To.Kind == vector.Varchar && e.To.Precision == 0 {
+	if from.Kind == vector.Varchar && e.To.Kind == vector.Varchar && !from.IsChar() && !e.To.IsChar() &&
+		(e.To.Precision == 0 || from.Precision > 0 && from.Precision <= e.To.Precision) {
 		return arg, nil
 	}
 	n := &castNode{arg: arg, from: from, to: e.To, try: e.Try, ctx: c.ctx, fast: fastCastOf(from, e.To)}
@@ -295,6 +301,12 @@ func castValue(v vector.Value, from, to vector.Type, ctx *Context) (vector.Value
 	case to.Kind == vector.Variant && from.Kind != vector.Variant:
 		return toVariant(v, from, ctx)
 	}
+	if from.IsChar() {
+		if to.Kind == vector.Varbinary {
+			return v, nil
+		}
+		v = strings.TrimRight(v.(string), " ")
+	}
 	switch to.Kind {
 	case vector.JSON:
 		if from.Kind == vector.JSON {
@@ -303,6 +315,9 @@ func castValue(v vector.Value, from, to vector.Type, ctx *Context) (vector.Value
 		return toJSON(v, from, ctx)
 	case vector.Varchar:
 		s := formatValue(v, from, ctx.Zone)
+		if to.IsChar() {
+			return padChar(s, to.Precision), nil
+		}
 		if to.Precision > 0 && utf8.RuneCountInString(s) > to.Precision {
 			if from.Kind != vector.Varchar {
 				return nil, fault.WithID(fault.Invalid, "INVALID_CAST_ARGUMENT", "value %s does not fit %s", s, to)
@@ -377,6 +392,15 @@ func castValue(v vector.Value, from, to vector.Type, ctx *Context) (vector.Value
 		return out, nil
 	}
 	return v, nil
+}
+
+// padChar cuts a text to n characters, or fills it up with blanks.
+func padChar(s string, n int) string {
+	k := utf8.RuneCountInString(s)
+	if k > n {
+		return string([]rune(s)[:n])
+	}
+	return s + strings.Repeat(" ", n-k)
 }
 
 func toBoolean(v vector.Value, from vector.Type) (vector.Value, error) {
@@ -626,11 +650,11 @@ func toTemporal(v vector.Value, from, to vector.Type, ctx *Context) (vector.Valu
 			return roundNanos(n, min(to.Precision, 6)) / 1000 % 86400e6, nil
 		}
 		d, n, _, zone, ok := parseTimestamp(s)
-		if !ok || zone != "" && to.Kind == vector.Timestamp {
+		if !ok {
 			return nil, badCast(v, from, to)
 		}
 		days, nanos = d, n
-		if zone != "" {
+		if zone != "" && to.Kind == vector.TimestampTZ {
 			z, err := LoadZone(zone)
 			if err != nil {
 				return nil, badCast(v, from, to)

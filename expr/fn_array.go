@@ -172,7 +172,10 @@ func init() {
 				if v == nil {
 					return nil, errNull
 				}
-				if best == nil || CompareValues(elemOf(x.args[0]), v, best)*want > 0 {
+				if isNaN(v) && best != nil {
+					continue // as min and max pass over it
+				}
+				if best == nil || isNaN(best) || CompareValues(elemOf(x.args[0]), v, best)*want > 0 {
 					best = v
 				}
 			}

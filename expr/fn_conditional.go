@@ -13,12 +13,12 @@ func init() {
 			return fnN(func(x *evalCall, args []vector.Value) (vector.Value, error) {
 				best := args[0]
 				for _, a := range args[1:] {
-					if isNaN(best) {
-						break
-					}
 					if isNaN(a) {
+						continue // as min and max pass over it
+					}
+					if isNaN(best) {
 						best = a
-						break
+						continue
 					}
 					if c := CompareValues(t, a, best); c*want > 0 {
 						best = a

@@ -28,7 +28,7 @@ func dateTexts() {
 		defMake("date_format", "("+t+", varchar) varchar", "text in a MySQL format", func(b *binding) (kernel, error) {
 			w := wall(b.args[0].Type(), b.ctx)
 			return fn2(func(_ *evalCall, v int64, f string) (string, error) {
-				d, n := w(v)
+				d, n := wholeMillis(w(v))
 				return formatMySQL(d, n, f)
 			}), nil
 		})
@@ -36,7 +36,7 @@ func dateTexts() {
 			ty := b.args[0].Type()
 			w, z := wall(ty, b.ctx), zoneOf(ty, b.ctx.Zone)
 			return fn2(func(_ *evalCall, v int64, f string) (string, error) {
-				d, n := w(v)
+				d, n := wholeMillis(w(v))
 				off := "Z"
 				if ty.Kind == vector.TimestampTZ {
 					off = offsetText(v, ty, z)
@@ -63,6 +63,12 @@ func dateTexts() {
 		}
 		return d, nil
 	}))
+}
+
+// wholeMillis rounds a time of day to milliseconds, the finest that the formats of MySQL and Joda print.
+func wholeMillis(d, n int64) (days, nanos int64) {
+	n = (n + 5e5) / 1e6 * 1e6
+	return d + n/86400e9, n % 86400e9
 }
 
 func parseISO(s string, session *time.Location) (int64, error) {
@@ -365,7 +371,12 @@ func formatJava(d, n int64, f, offset, zone string) (string, error) {
 	var b strings.Builder
 	y, m, day := civil(d)
 	h := n / 3600e9
-	num := func(x int64, width int) { fmt.Fprintf(&b, "%0*d", width, x) }
+	num := func(x int64, width int) {
+		if x < 0 {
+			width++ // the sign is no digit
+		}
+		fmt.Fprintf(&b, "%0*d", width, x)
+	}
 	for i, x := range fields {
 		if literal[i] {
 			b.WriteString(x)
@@ -430,6 +441,12 @@ func formatJava(d, n int64, f, offset, zone string) (string, error) {
 			b.WriteString(s[:w])
 		case 'a':
 			b.WriteString([]string{"AM", "PM"}[h/12])
+		case 'G':
+			era := "AD"
+			if y < 1 {
+				era = "BC"
+			}
+			b.WriteString(era)
 		case 'Z':
 			o := offset
 			if o == "Z" {

@@ -152,6 +152,26 @@ func zoneOffset(unit int) func(b *binding) (kernel, error) {
 	}
 }
 
+// moved is the type of a time or timestamp moved by an interval, which counts milliseconds.
+func moved(t vector.Type) vector.Type {
+	if t.Kind != vector.Date {
+		t.Precision = max(t.Precision, 3)
+	}
+	return t
+}
+
+// toMillis rounds microseconds to whole milliseconds, halves away from zero, which is what differences of timestamps count.
+func toMillis(us int64) int64 {
+	switch r := us % 1000; {
+	case r >= 500:
+		return us + 1000 - r
+	case r <= -500:
+		return us - 1000 - r
+	default:
+		return us - r
+	}
+}
+
 func sameFirst(t []vector.Type) (vector.Type, error) { return t[0], nil }
 
 // temporalArithmetic registers + and - of dates, times, timestamps and intervals.
@@ -172,12 +192,22 @@ func temporalArithmetic() {
 			defMake(op, "("+a+", "+b+") "+a, doc, func(bd *binding) (kernel, error) {
 				f := mk(bd.args[0].Type(), bd.ctx)
 				return fn2(func(_ *evalCall, v, iv int64) (int64, error) { return f(v, iv*sign) }), nil
-			}, returns(sameFirst))
+			}, returns(func(t []vector.Type) (vector.Type, error) {
+				if b == "interval_day" {
+					return moved(t[0]), nil
+				}
+				return t[0], nil
+			}))
 			if op == "+" {
 				defMake(op, "("+b+", "+a+") "+a, doc, func(bd *binding) (kernel, error) {
 					f := mk(bd.args[1].Type(), bd.ctx)
 					return fn2(func(_ *evalCall, iv, v int64) (int64, error) { return f(v, iv) }), nil
-				}, returns(func(t []vector.Type) (vector.Type, error) { return t[1], nil }))
+				}, returns(func(t []vector.Type) (vector.Type, error) {
+					if b == "interval_day" {
+						return moved(t[1]), nil
+					}
+					return t[1], nil
+				}))
 			}
 		}
 		both("date", "interval_day", "the date moved", func(vector.Type, *Context) func(v, iv int64) (int64, error) {
@@ -208,7 +238,7 @@ func temporalArithmetic() {
 			})
 			if op == "-" {
 				def(op, "("+ts+", "+ts+") interval_day", "the time between", fn2(func(x *evalCall, a, b int64) (int64, error) {
-					return (a - b) / (unitsPerSecond(x.args[0].Type) / 1e6), nil
+					return toMillis((a - b) / (unitsPerSecond(x.args[0].Type) / 1e6)), nil
 				}))
 			}
 		}
@@ -223,7 +253,7 @@ func temporalArithmetic() {
 		}
 	}
 	def("-", "(date, date) interval_day", "the days between", fn2(func(_ *evalCall, a, b int64) (int64, error) { return (a - b) * 86400e6, nil }))
-	def("-", "(time, time) interval_day", "the time between", fn2(func(_ *evalCall, a, b int64) (int64, error) { return a - b, nil }))
+	def("-", "(time, time) interval_day", "the time between", fn2(func(_ *evalCall, a, b int64) (int64, error) { return toMillis(a - b), nil }))
 	for _, iv := range []string{"interval_day", "interval_year"} {
 		mul := func(a int64, f float64) (int64, error) {
 			r := math.Trunc(float64(a) * f)
@@ -276,7 +306,18 @@ func truncAddDiff() {
 		defMake("date_add", "(varchar, bigint, "+t+") "+t, "moved by so many units", func(b *binding) (kernel, error) {
 			ty := b.args[2].Type()
 			w, u := wall(ty, b.ctx), unwall(ty, b.ctx)
-			return fn3(func(_ *evalCall, unit string, n, v int64) (int64, error) { return dateAdd(unit, n, v, ty, w, u) }), nil
+			return fn3(func(_ *evalCall, unit string, n, v int64) (int64, error) {
+				r, err := dateAdd(unit, n, v, ty, w, u)
+				if err != nil || ty.Precision > 5 || ty.Kind == vector.Date {
+					return r, err
+				}
+				step := pow10i64[6-ty.Precision] // microseconds of the last digit
+				r = floorDiv(r+step/2, step) * step
+				if ty.Kind == vector.Time {
+					r = floorMod(r, 86400e6)
+				}
+				return r, nil
+			}), nil
 		}, returns(func(ts []vector.Type) (vector.Type, error) { return ts[2], nil }))
 		defMake("date_diff datediff", "(varchar, "+t+", "+t+") bigint", "whole units between", func(b *binding) (kernel, error) {
 			ty := b.args[1].Type()

@@ -49,7 +49,7 @@ func run(t *testing.T, text string, workers int) (rows [][]any, types []string, 
 		require.Zero(t, pool.Used())
 	}()
 	for _, c := range p.Columns {
-		types = append(types, c.Type.String())
+		types = append(types, textLengths.ReplaceAllString(c.Type.String(), "varchar"))
 	}
 	for {
 		c, err := r.Next(ctx)
@@ -155,6 +155,9 @@ func alike(a, b any) bool {
 }
 
 var fieldTypes = regexp.MustCompile(`row\([^)]*\)`)
+
+// textLengths are left out of the recorded types.
+var textLengths = regexp.MustCompile(`varchar\(\d+\)`)
 
 // testdata/functions.jsonl holds statements with the types and rows, or the name of the error, that Trino 483 gave for them.
 func TestFunctionsAnswerAsTrino(t *testing.T) {

@@ -368,7 +368,11 @@ func jsonItem(v any, to vector.Type, ctx *Context) (vector.Value, error) {
 		if to.Kind == vector.Varchar {
 			if strings.ContainsAny(s, "eE.") {
 				f, _ := x.Float64()
-				return castValue(formatFloat(f, 64), varchar, to, ctx)
+				s = formatFloat(f, 64)
+				if to.Precision > 0 && len(s) > to.Precision {
+					return nil, bad()
+				}
+				return s, nil
 			}
 			return castValue(s, varchar, to, ctx)
 		}

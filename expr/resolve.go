@@ -42,6 +42,11 @@ func NewLambdaCall(name string, args []Arg) (Expr, error) {
 	if fs == nil {
 		return nil, notFound(name)
 	}
+	if name == "||" || name == "concat" {
+		if e, err, ok := joinedChars(name, args); ok {
+			return e, err
+		}
+	}
 	// A string constant may stand for another type, but only where no overload takes it as text.
 	for _, texts := range []bool{false, true} {
 		var best *Function
@@ -70,7 +75,63 @@ func NewLambdaCall(name string, args []Arg) (Expr, error) {
 	if len(sigs) > 4 {
 		sigs = append(sigs[:4], "...")
 	}
-	return nil, mismatch("%s does not take (%s); it takes %s", name, strings.Join(types, ", "), strings.Join(sigs, " or "))
+	return nil, noOverload(name, types, sigs)
+}
+
+// noOverload tells that no overload takes the arguments: FUNCTION_NOT_FOUND of a named function, TYPE_MISMATCH of an operator.
+func noOverload(name string, types, sigs []string) error {
+	id := "FUNCTION_NOT_FOUND"
+	if c := name[0]; (c < 'a' || c > 'z') && c != '_' || name == "neg" {
+		id = "TYPE_MISMATCH"
+	}
+	return fault.WithID(fault.Invalid, id, "%s does not take (%s); it takes %s", name, strings.Join(types, ", "), strings.Join(sigs, " or "))
+}
+
+// joinedChars binds the two cases of || that no signature tells: chars make a char with the characters of all, and text beside a
+// bare NULL is a null array, as in Trino, where NULL could be an array of text.
+func joinedChars(name string, args []Arg) (Expr, error, bool) {
+	n, nulls, texts := 0, 0, 0
+	for _, a := range args {
+		e, ok := a.(Expr)
+		if !ok {
+			return nil, nil, false
+		}
+		t := e.Type()
+		switch {
+		case t.IsChar():
+			n += t.Precision
+		case t.Kind == vector.Null:
+			if _, ok := e.(*Literal); ok {
+				nulls++
+			}
+		case t.Kind == vector.Varchar:
+			texts++
+		}
+	}
+	if nulls > 0 && texts > 0 && nulls+texts == len(args) {
+		return &Literal{Typ: vector.ArrayOf(varchar)}, nil, true
+	}
+	if n == 0 || nulls > 0 || texts > 0 {
+		return nil, nil, false
+	}
+	whole := make([]Expr, len(args))
+	for i, a := range args {
+		t := a.(Expr).Type()
+		if !t.IsChar() {
+			return nil, nil, false
+		}
+		c, err := NewCall("rpad", []Expr{a.(Expr), &Literal{Value: int64(t.Precision), Typ: bigint}, &Literal{Value: " ", Typ: varchar}})
+		if err != nil {
+			return nil, err, true
+		}
+		whole[i] = c
+	}
+	e, err := NewCall(name, whole)
+	if err != nil {
+		return nil, err, true
+	}
+	e, err = NewCast(e, vector.CharOf(n), false)
+	return e, err, true
 }
 
 func notFound(name string) error {
@@ -103,11 +164,20 @@ func nearest(name string, names []string) string {
 	return best
 }
 
+// charFunctions see the blanks at the end of char; the others get varchar, without them.
+var charFunctions = map[string]bool{"length": true, "char_length": true, "character_length": true, "upper": true, "lower": true, "reverse": true,
+	"substr": true, "substring": true, "lpad": true, "rpad": true, "to_utf8": true, "format": true, "codepoint": true}
+
+// keepsChar are the functions that give char for char.
+var keepsChar = map[string]bool{"upper": true, "lower": true, "reverse": true}
+
 // match is the outcome of matching arguments with a list of patterns.
 type match struct {
 	cost  int
 	vars  map[string]vector.Type
 	types []vector.Type // wanted type of each argument; zero kind for lambdas
+	// padded: values of char keep their blanks as an argument of varchar.
+	padded bool
 }
 
 func (f *Function) pattern(i int) pattern {
@@ -129,11 +199,11 @@ func newMatch(f *Function, args []Arg, texts bool) *match {
 	for i := range args {
 		ps[i] = f.pattern(i)
 	}
-	return matchPatterns(ps, args, texts)
+	return matchPatterns(ps, args, texts, charFunctions[f.Name])
 }
 
-func matchPatterns(ps []pattern, args []Arg, texts bool) *match {
-	m := &match{vars: map[string]vector.Type{}, types: make([]vector.Type, len(args))}
+func matchPatterns(ps []pattern, args []Arg, texts, padded bool) *match {
+	m := &match{padded: padded, vars: map[string]vector.Type{}, types: make([]vector.Type, len(args))}
 	for pass := range 2 {
 		for i, a := range args {
 			e, ok := a.(Expr)
@@ -203,6 +273,9 @@ func (m *match) one(p pattern, t vector.Type, text bool) (vector.Type, int) {
 		}
 		return vector.Of(p.kind), 1
 	}
+	if t.IsChar() && p.kind == vector.Varchar && !m.padded {
+		return varchar, 1
+	}
 	if t.Kind == p.kind {
 		c := 0
 		for i, s := range p.subs {
@@ -237,7 +310,8 @@ func (m *match) one(p pattern, t vector.Type, text bool) (vector.Type, int) {
 		}
 	}
 	if text {
-		if _, ok := castable(varchar, want); ok && want.Kind != vector.Array && want.Kind != vector.Map && want.Kind != vector.Row {
+		switch want.Kind {
+		case vector.Date, vector.Time, vector.Timestamp, vector.TimestampTZ, vector.UUID, vector.JSON:
 			return want, 10
 		}
 		return t, -1
@@ -312,6 +386,9 @@ func finish(f *Function, m *match, args []Arg) (Expr, error) {
 			return nil, mismatch("%s: the type of the result cannot be told from its arguments", f.Name)
 		}
 		c.Typ = t
+	}
+	if len(types) > 0 && types[0].IsChar() && c.Typ.Kind == vector.Varchar && keepsChar[f.Name] {
+		c.Typ = types[0]
 	}
 	zonedResult(c)
 	if f.check != nil {

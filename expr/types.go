@@ -56,6 +56,10 @@ func CommonType(a, b vector.Type) (vector.Type, bool) {
 	if a.Kind == b.Kind {
 		switch a.Kind {
 		case vector.Varchar:
+			if a.IsChar() && b.IsChar() {
+				return vector.CharOf(max(a.Precision, b.Precision)), true
+			}
+			a.CRS = "" // beside varchar, char gives up its blanks
 			if a.Precision == 0 || b.Precision == 0 {
 				return varchar, true
 			}
@@ -148,6 +152,12 @@ func coercionCost(from, to vector.Type) int {
 	if from.Kind == vector.Null {
 		return 1
 	}
+	if from.IsChar() || to.IsChar() {
+		if c, ok := CommonType(from, to); !ok || !c.Equal(to) {
+			return -1
+		}
+		return 1
+	}
 	if from.Kind == vector.Varchar && to.Kind == vector.Varchar {
 		if to.Precision == 0 || from.Precision > 0 && from.Precision <= to.Precision {
 			return 0
@@ -183,7 +193,7 @@ func numericRank(k vector.Kind) int {
 // isTextLiteral reports whether e is a string constant as written, which takes the type of what it stands beside.
 func isTextLiteral(e Expr) bool {
 	l, ok := e.(*Literal)
-	return ok && l.Typ.Kind == vector.Varchar && l.Value != nil
+	return ok && l.Typ.Kind == vector.Varchar && !l.Typ.IsChar() && l.Value != nil
 }
 
 // Coerce converts e to a type implicitly. A text literal and a parameter without a type take the wanted type;
@@ -202,7 +212,7 @@ func Coerce(e Expr, to vector.Type) (Expr, error) {
 		if x.Value == nil && coercionCost(from, to) >= 0 {
 			return &Literal{Typ: to}, nil
 		}
-		if isTextLiteral(e) && to.Kind != vector.Varchar {
+		if isTextLiteral(e) && to.Kind != vector.Varchar && to.Kind != vector.Varbinary {
 			if _, ok := castable(from, to); !ok {
 				break
 			}
@@ -266,6 +276,8 @@ func common(what string, es ...Expr) ([]Expr, vector.Type, error) {
 	}
 	for _, e := range texts {
 		switch t.Kind {
+		case vector.Boolean, vector.Time, vector.IntervalDay, vector.IntervalYear, vector.Varbinary:
+			return nil, t, fault.WithID(fault.Invalid, "TYPE_MISMATCH", "%s: the text %s has no common type with %s; use CAST", what, e, t)
 		case vector.Null, vector.Varchar:
 			t, _ = CommonType(t, e.Type())
 		}

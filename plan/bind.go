@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"unicode/utf8"
 
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/expr"
@@ -127,7 +128,9 @@ func (x *exprBinder) bind1(e sql.Expr) (expr.Expr, error) {
 	case *sql.Number:
 		return numberLiteral(e.Kind, e.Text)
 	case *sql.Text:
-		return text(e.Value), nil
+		l := text(e.Value)
+		l.Typ.Precision = utf8.RuneCountInString(e.Value)
+		return l, nil
 	case *sql.Bytes:
 		return &expr.Literal{Value: e.Value, Typ: vector.Of(vector.Varbinary)}, nil
 	case *sql.Bool:
@@ -220,7 +223,18 @@ func (x *exprBinder) bind1(e sql.Expr) (expr.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		return expr.NewBetween(vs[0], vs[1], vs[2], e.Not)
+		in, err := expr.NewBetween(vs[0], vs[1], vs[2], e.Not && !e.Symmetric)
+		if err != nil || !e.Symmetric {
+			return in, err
+		}
+		turned, err := expr.NewBetween(vs[0], vs[2], vs[1], false)
+		if err != nil {
+			return nil, err
+		}
+		if in, err = expr.NewOr(in, turned); err == nil && e.Not {
+			return expr.NewNot(in)
+		}
+		return in, err
 	case *sql.In:
 		if e.Query != nil {
 			return x.inQuery(e)
@@ -479,6 +493,12 @@ func (x *exprBinder) extract(e *sql.Extract) (expr.Expr, error) {
 	v, err := x.bind(e.X)
 	if err != nil {
 		return nil, err
+	}
+	switch fn {
+	case "hour", "minute", "second", "millisecond":
+		if v.Type().Kind == vector.Date {
+			return nil, x.b.errorf(e.X.At(), fault.Invalid, "TYPE_MISMATCH", "a date has no %s", fn)
+		}
 	}
 	return expr.NewCall(fn, []expr.Expr{v})
 }

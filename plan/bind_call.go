@@ -62,7 +62,7 @@ func (x *exprBinder) call(c *sql.Call) (expr.Expr, error) {
 
 func isFunctionNotFound(err error) bool {
 	var e *fault.Error
-	return errors.As(err, &e) && e.ID == "FUNCTION_NOT_FOUND"
+	return errors.As(err, &e) && e.Kind == fault.NotFound && e.ID == "FUNCTION_NOT_FOUND"
 }
 
 // lambdaArg defers the binding of a lambda's body until the types of its parameters are known.
@@ -452,6 +452,9 @@ func (x *exprBinder) windowCall(name string, c *sql.Call) (expr.Expr, error) {
 	}
 	var call *expr.WindowCall
 	if expr.IsWindow(name) {
+		if c.Nulls != sql.NullsUnsaid && !expr.ReadsValues(name) {
+			return nil, b.errorf(c.At(), fault.Invalid, "NULL_TREATMENT_NOT_ALLOWED", "%s reads no values: IGNORE NULLS and RESPECT NULLS do not go with it", name)
+		}
 		if c.Distinct || c.Filter != nil || c.Star || c.OrderBy != nil && !c.WithinGroup {
 			return nil, b.errorf(c.At(), fault.Invalid, "INVALID_FUNCTION_ARGUMENT", "%s takes no DISTINCT, FILTER or ORDER BY", name)
 		}
@@ -466,6 +469,9 @@ func (x *exprBinder) windowCall(name string, c *sql.Call) (expr.Expr, error) {
 			return nil, b.place(c.At(), err)
 		}
 	} else {
+		if c.Nulls != sql.NullsUnsaid {
+			return nil, b.errorf(c.At(), fault.Invalid, "NULL_TREATMENT_NOT_ALLOWED", "IGNORE NULLS and RESPECT NULLS do not go with the aggregate %s; use FILTER", name)
+		}
 		a, err := y.newAggregate(name, c)
 		if err != nil {
 			return nil, b.place(c.At(), err)
@@ -564,7 +570,7 @@ func (x *exprBinder) frame(w *sql.Window, order []expr.SortKey) (expr.Frame, err
 				return o, x.b.errorf(s.Offset.At(), fault.Invalid, "TYPE_MISMATCH", "an offset of type %s cannot be added to an ORDER BY key of type %s", e.Type(), order[0].Expr.Type())
 			}
 		} else {
-			if !e.Type().Integral() && e.Type().Kind != vector.Null {
+			if !e.Type().Integral() && (e.Type().Kind != vector.Null || !untyped(e)) {
 				return o, x.b.errorf(s.Offset.At(), fault.Invalid, "TYPE_MISMATCH", "the offset of a %s frame must be an integer, not %s", f.Unit, e.Type())
 			}
 			if e, err = expr.Coerce(e, vector.Of(vector.BigInt)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/fault"
@@ -20,11 +21,14 @@ var typeNames = map[string]vector.Kind{
 	"boolean": vector.Boolean, "bool": vector.Boolean, "tinyint": vector.TinyInt, "byte": vector.TinyInt, "int1": vector.TinyInt, "smallint": vector.SmallInt, "short": vector.SmallInt,
 	"int2": vector.SmallInt, "integer": vector.Integer, "int": vector.Integer, "int4": vector.Integer, "signed": vector.Integer, "bigint": vector.BigInt, "long": vector.BigInt, "int8": vector.BigInt,
 	"real": vector.Real, "float": vector.Real, "float4": vector.Real, "double": vector.Double, "float8": vector.Double,
-	"varchar": vector.Varchar, "string": vector.Varchar, "text": vector.Varchar, "char": vector.Varchar, "character": vector.Varchar, "bpchar": vector.Varchar, "nvarchar": vector.Varchar,
+	"varchar": vector.Varchar, "string": vector.Varchar, "text": vector.Varchar, "bpchar": vector.Varchar, "nvarchar": vector.Varchar,
 	"varbinary": vector.Varbinary, "binary": vector.Varbinary, "bytea": vector.Varbinary, "blob": vector.Varbinary, "bytes": vector.Varbinary,
 	"uuid": vector.UUID, "date": vector.Date, "interval year to month": vector.IntervalYear, "interval day to second": vector.IntervalDay,
 	"variant": vector.Variant, "json": vector.JSON, "geometry": vector.Geometry, "geography": vector.Geography, "unknown": vector.Null, "void": vector.Null,
 }
+
+// maxChar is the largest length of char, as in Trino.
+const maxChar = 65536
 
 // typeOf gives the engine's type for a written one.
 func (b *binder) typeOf(t *sql.Type) (vector.Type, error) {
@@ -51,6 +55,15 @@ func (b *binder) typeOf(t *sql.Type) (vector.Type, error) {
 			return bad("decimal(%d,%d): the precision must be 1 to 38 and the scale no more than it", p, s)
 		}
 		return vector.DecimalOf(p, s), nil
+	case "char", "character":
+		if b.env.dialect() == "duckdb" { // another name of varchar there
+			return vector.Of(vector.Varchar), nil
+		}
+		n := param(0, 1)
+		if n > maxChar {
+			return bad("%s(%d): the length must be at most %d", t.Name, n, maxChar)
+		}
+		return vector.CharOf(n), nil
 	case "fixed":
 		n := param(0, 0)
 		if n < 1 {
@@ -214,6 +227,8 @@ func (b *binder) typedLiteral(e *sql.Typed) (expr.Expr, error) {
 			return nil, bad(err)
 		}
 		return v, nil
+	case t.IsChar() && len(e.Type.Params) == 0: // as long as what is written
+		t.Precision = utf8.RuneCountInString(e.Value)
 	case t.Kind == vector.JSON:
 		v, err := expr.NewCall("json_parse", []expr.Expr{text(e.Value)})
 		if err != nil {

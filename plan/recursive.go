@@ -53,6 +53,9 @@ func (b *binder) recursive(t *sql.CTE, key string, seen *scope) (*bound, error) 
 	types := make([]vector.Type, len(base.cols))
 	for i, c := range base.cols {
 		types[i] = b.cols.list[c.id].Type
+		if types[i].Kind == vector.Varchar {
+			types[i] = vector.Of(vector.Varchar) // a step may make texts longer
+		}
 	}
 	u := &unionRel{}
 	out := &bound{rel: u}

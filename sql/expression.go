@@ -130,10 +130,11 @@ type IsDistinct struct {
 	Not  bool
 }
 
-// Between is x [NOT] BETWEEN lo AND hi.
+// Between is x [NOT] BETWEEN [SYMMETRIC] lo AND hi; SYMMETRIC takes the bounds in either order.
 type Between struct {
 	X, Lo, Hi Expr
 	Not       bool
+	Symmetric bool
 }
 
 // In is x [NOT] IN (list) or x [NOT] IN (query).

@@ -155,9 +155,14 @@ func (p *parser) predicate(x Expr) Expr {
 	}
 	switch {
 	case p.kw("BETWEEN"):
+		symmetric := false
+		if p.peek(1).kw != "AND" {
+			symmetric = p.word("symmetric")
+			_ = symmetric || p.word("asymmetric")
+		}
 		lo := p.binary(precCompare + 1)
 		p.need("AND")
-		return &Between{X: x, Lo: lo, Hi: p.binary(precCompare + 1), Not: not}
+		return &Between{X: x, Lo: lo, Hi: p.binary(precCompare + 1), Not: not, Symmetric: symmetric}
 	case p.kw("IN"):
 		if !p.isOp("(") {
 			if p.at(tParam) || p.isName2() {

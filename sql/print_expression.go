@@ -201,6 +201,9 @@ func (p *printer) expr(x Expr) {
 	case *Between:
 		p.sub(x.X, precCompare)
 		p.s(not(x.Not), " BETWEEN ")
+		if x.Symmetric {
+			p.s("SYMMETRIC ")
+		}
 		p.sub(x.Lo, precCompare+1)
 		p.s(" AND ")
 		p.sub(x.Hi, precCompare+1)

@@ -20,7 +20,7 @@ const (
 	Real                     // F32
 	Double                   // F64
 	Decimal                  // I64 up to 18 digits, I128 above; unscaled
-	Varchar                  // Views, UTF-8
+	Varchar                  // Views, UTF-8; char(n) is one whose CRS is CharPadding, its values padded with blanks to n characters
 	Varbinary                // Views
 	Fixed                    // Views; Precision is the length in bytes
 	UUID                     // Views of 16 bytes, big-endian
@@ -145,6 +145,15 @@ func MapOf(k, v Type) Type {
 // RowOf makes row(fields).
 func RowOf(fields ...Field) Type { return Type{Kind: Row, Fields: fields} }
 
+// CharPadding marks a Varchar as char(n).
+const CharPadding = "char"
+
+// CharOf makes char(n), whose values have n characters, blanks at the end.
+func CharOf(n int) Type { return Type{Kind: Varchar, Precision: n, CRS: CharPadding} }
+
+// IsChar reports whether t is char(n).
+func (t Type) IsChar() bool { return t.Kind == Varchar && t.CRS == CharPadding }
+
 // Equal compares types, nested ones with the names of their fields; field ids and nullability do not count.
 func (t Type) Equal(u Type) bool {
 	if t.Kind != u.Kind || len(t.Fields) != len(u.Fields) {
@@ -153,7 +162,9 @@ func (t Type) Equal(u Type) bool {
 	switch t.Kind {
 	case Decimal:
 		return t.Precision == u.Precision && t.Scale == u.Scale
-	case Fixed, Time, Timestamp, TimestampTZ, Varchar:
+	case Varchar:
+		return t.Precision == u.Precision && t.CRS == u.CRS
+	case Fixed, Time, Timestamp, TimestampTZ:
 		return t.Precision == u.Precision
 	case Geometry, Geography:
 		return t.CRS == u.CRS && t.Edges == u.Edges
@@ -187,6 +198,9 @@ func (t Type) String() string {
 	case Fixed:
 		return fmt.Sprintf("fixed(%d)", t.Precision)
 	case Varchar:
+		if t.IsChar() {
+			return "char(" + strconv.Itoa(t.Precision) + ")"
+		}
 		if t.Precision > 0 {
 			return "varchar(" + strconv.Itoa(t.Precision) + ")"
 		}

@@ -35,14 +35,13 @@ const (
 
 // differences are overloads that Skua answers in another way, or lacks.
 var differences = []struct{ functions, what string }{
-	{"approx_percentile", "ranks all values exactly; an accuracy is checked and otherwise not used."},
+	{"approx_percentile", "ranks all values exactly: the value at rank floor(share * count), as Trino where its digest still holds every value; an accuracy is checked and otherwise not used."},
 	{"approx_distinct", "takes a standard error and does not use it: its own is 2.3 %, and up to 256 values are counted exactly."},
 	{"checksum", "refuses types whose values are not 64 bits or bytes: nested types, uuid, wide decimals, timestamps of nanoseconds."},
 	{"contains", "with two texts looks for a part of the first; there is no ipaddress type."},
-	{"corr, covar_pop, covar_samp, geometric_mean, regr_intercept, regr_slope", "give a double for reals and integers, where Trino gives a real for some."},
 	{"reduce_agg", "takes states of any type; its lambdas see no columns."},
 	{"regexp_*", "take RE2 patterns; look-around and back-references are refused by name."},
-	{"all functions of text", "take varchar: there is no char type, so that trailing blanks always count."},
+	{"all functions of text", "take char as varchar without the blanks at its end, but for length, upper, lower, reverse, substr, lpad, rpad, to_utf8 and format, which see them."},
 	{"all functions of times", "have no overload for time with time zone, which no Iceberg column has."},
 	{"all functions of numbers", "have no overload for Trino's number type."},
 }
