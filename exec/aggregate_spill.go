@@ -215,11 +215,14 @@ type aggOrder struct {
 }
 
 // partitionGroups sorts the groups of g by partition.
-func partitionGroups(g *groups, n int) aggOrder {
+func partitionGroups(ctx context.Context, g *groups, n int) aggOrder {
 	part := make([]uint8, g.n)
 	counts := make([]int, n)
 	hashes := make([]uint64, vector.Size)
 	for lo := 0; lo < g.n; lo += vector.Size {
+		if ctx.Err() != nil {
+			return aggOrder{ends: make([]int, n)} // plan reports it
+		}
 		c := sliced(g.store.Cols, lo, min(lo+vector.Size, g.n))
 		g.keys.Hashes(c.Cols, kernel.Identity(c.N), hashes)
 		for i, h := range hashes[:c.N] {
@@ -299,12 +302,15 @@ func (a *aggSink) plan(ctx context.Context) error {
 		wg.Go(func() {
 			for k, g := range l.sets {
 				if g.keys != nil {
-					a.orders[w][k] = partitionGroups(g, a.parts)
+					a.orders[w][k] = partitionGroups(ctx, g, a.parts)
 				}
 			}
 		})
 	}
 	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	// Units are taken from the end.
 	for k := len(a.sets) - 1; k >= 0; k-- {
 		if len(a.sets[k]) == 0 {

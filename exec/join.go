@@ -143,7 +143,9 @@ func (b *buildSink) assemble(ctx context.Context) error {
 	j := b.j
 	first := b.locals[0]
 	for _, l := range b.locals[1:] {
-		first.store.AppendStore(l.store)
+		if err := moveStore(ctx, first.store, l.store); err != nil {
+			return err
+		}
 		l.store = nil
 		if err := first.mem.set(first.store.Bytes()); err != nil {
 			return err
@@ -162,6 +164,22 @@ func (b *buildSink) assemble(ctx context.Context) error {
 		if err := j.mem.add(j.run.filters[f.ID].fill(j.x, first.store.Cols[len(j.rightTypes)+f.Column], first.store.N)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// moveStore moves all rows of from, which is not used again, to the end of to.
+func moveStore(ctx context.Context, to, from *kernel.Store) error {
+	if to.N == 0 {
+		to.AppendStore(from)
+		return nil
+	}
+	for lo := 0; lo < from.N; lo += vector.Size {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c := sliced(from.Cols, lo, min(lo+vector.Size, from.N))
+		to.Append(c.Cols, nil, c.N)
 	}
 	return nil
 }

@@ -125,6 +125,9 @@ func (l *buildLocal) dump(ctx context.Context) error {
 		return l.mem.set(0)
 	}
 	for lo := 0; lo < l.store.N; lo += vector.Size {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		c := sliced(l.store.Cols, lo, min(lo+vector.Size, l.store.N))
 		if err := l.toDisk(ctx, c.Cols, nil, c.N); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/skua-db/skua/exec/kernel"
 	"github.com/skua-db/skua/expr"
@@ -129,7 +130,9 @@ func (l *sortLocal) push(ctx context.Context, c *vector.Chunk) error {
 	}
 	l.store.Append(c.Cols, l.live, c.N)
 	if k := l.s.keep; k >= 0 && int64(l.store.N) > 2*k+4*vector.Size {
-		l.compact()
+		if err := l.compact(ctx); err != nil {
+			return err
+		}
 	}
 	err = l.mem.set(l.bytes() + rowBytes*int64(l.store.N))
 	if refused(err) {
@@ -174,8 +177,10 @@ func (l *sortLocal) bytes() int64 {
 	return l.store.Bytes() + int64(cap(l.arena)+8*cap(l.ends)+rowBytes*cap(l.rows))
 }
 
-// order sorts the run.
-func (l *sortLocal) order() {
+// order sorts the run. When ctx ends, comparisons find everything equal, so that the sort ends at once.
+func (l *sortLocal) order(ctx context.Context) error {
+	var ended atomic.Bool
+	defer context.AfterFunc(ctx, func() { ended.Store(true) })()
 	l.rows = slices.Grow(l.rows[:0], l.store.N)
 	var head [16]byte
 	for i := range l.store.N {
@@ -185,6 +190,9 @@ func (l *sortLocal) order() {
 		l.rows = append(l.rows, sortRow{binary.BigEndian.Uint64(head[:]), binary.BigEndian.Uint64(head[8:]), int32(i), len(k) > 16})
 	}
 	slices.SortFunc(l.rows, func(a, b sortRow) int {
+		if ended.Load() {
+			return 0
+		}
 		if a.head != b.head {
 			if a.head < b.head {
 				return -1
@@ -204,6 +212,10 @@ func (l *sortLocal) order() {
 		}
 		return int(a.row) - int(b.row)
 	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // kept is how many rows of the ordered run may be needed.
@@ -222,8 +234,10 @@ func (l *sortLocal) kept() int {
 }
 
 // compact drops all but the first rows and sets the bound.
-func (l *sortLocal) compact() {
-	l.order()
+func (l *sortLocal) compact(ctx context.Context) error {
+	if err := l.order(ctx); err != nil {
+		return err
+	}
 	n := l.kept()
 	store := kernel.NewStore(l.s.types)
 	var arena []byte
@@ -248,6 +262,7 @@ func (l *sortLocal) compact() {
 		l.hasBound = true
 	}
 	l.store, l.arena, l.ends, l.rows = store, arena, ends, l.rows[:0]
+	return nil
 }
 
 func (s *sortSink) combine(x sinkLocal) error {
@@ -263,8 +278,7 @@ func (s *sortSink) finish(ctx context.Context) error {
 		if err := l.mem.set(l.bytes() + rowBytes*int64(l.store.N)); err != nil {
 			return err
 		}
-		l.order()
-		return nil
+		return l.order(ctx)
 	})
 	if err != nil && !refused(err) {
 		return err

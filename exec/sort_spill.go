@@ -30,7 +30,9 @@ type diskRun struct {
 func (l *sortLocal) toDisk(ctx context.Context) error {
 	if l.store.N > 0 {
 		if len(l.rows) == 0 {
-			l.order()
+			if err := l.order(ctx); err != nil {
+				return err
+			}
 		}
 		f, err := l.s.r.area.File()
 		if err != nil {
