@@ -24,7 +24,7 @@ func (r *run) scan(x *plan.Scan, op *profile.Operator) (*stream, error) {
 	op.Scan = rec
 	r.q.Profile.AddScan(rec)
 	src := &scanSource{r: r, rec: rec, pool: r.q.Pool.Overdraw("scan "+rec.Table, overdraft(r.q.Pool.Limit()))}
-	src.req = scanner.Request{Table: x.Table, Snapshot: x.Snapshot, Change: x.Change, Projection: x.Projection, Output: x.Output, Filter: x.Filter,
+	src.req = scanner.Request{Table: x.Table, Snapshot: x.Snapshot, Change: x.Change, Variants: x.Variants, Projection: x.Projection, Output: x.Output, Filter: x.Filter,
 		Context: r.q.Context, Limit: x.Limit, Profile: rec}
 	for _, f := range x.RuntimeFilters {
 		if jf := r.filters[f.ID]; jf != nil {

@@ -47,6 +47,7 @@ type scanRel struct {
 	limit  int64
 	rfs    []scanFilter
 	sample *sampleSpec
+	parts  map[int]*vector.VariantParts // by column: what is used of a variant; nil: all
 }
 
 // sampleSpec keeps a share of the rows.

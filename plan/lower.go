@@ -270,6 +270,7 @@ func (w *lowering) scan(n *scanRel) *lowered {
 	for i, id := range ids {
 		f := n.fields[slices.Index(n.cols, id)]
 		fields = append(fields, f)
+		s.Variants = append(s.Variants, n.parts[id])
 		l.pos[id] = i
 		l.cols = append(l.cols, Column{Name: f.Name, Type: w.o.cols.list[id].Type, Nullable: !f.Required})
 	}

@@ -32,6 +32,8 @@ type Scan struct {
 	Table    *catalog.Table
 	Snapshot catalog.Snapshot
 	Change   *catalog.Change // only what a snapshot added or removed; nil: all
+	// Variants says, by position of Projection, which parts of a variant are used; nil: all.
+	Variants []*vector.VariantParts
 	// Projection is the part of the snapshot's schema that is read, nested fields pruned, in output order, with
 	// the table's field ids. Reserved ids name metadata columns (_file, _pos, ...).
 	Projection *iceberg.Schema

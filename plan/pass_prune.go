@@ -137,6 +137,8 @@ func (o *optimizer) prune(r rel, need idSet, spools map[*spool]idSet) rel {
 type path struct {
 	whole  bool
 	fields map[int]*path // by position in the row type
+	// parts are the fields of a variant that are used, as far as they are named by constant paths.
+	parts *vector.VariantParts
 }
 
 func (p *path) field(i int) *path {
@@ -149,6 +151,17 @@ func (p *path) field(i int) *path {
 	return p.fields[i]
 }
 
+// use says that all of p is used.
+func (p *path) use() {
+	if p == nil {
+		return
+	}
+	p.whole = true
+	if p.parts != nil {
+		p.parts.Whole = true
+	}
+}
+
 // usedPaths finds which fields of row columns are used, over all trees of the statement.
 func usedPaths(trees []rel) map[int]*path {
 	used := map[int]*path{}
@@ -159,8 +172,44 @@ func usedPaths(trees []rel) map[int]*path {
 		return used[id]
 	}
 	var visit func(e expr.Expr) *path
+	// part gives the part of a variant column that e is, all of it or at a path; nil when e is neither.
+	var part func(e expr.Expr) *vector.VariantParts
+	part = func(e expr.Expr) *vector.VariantParts {
+		switch n := e.(type) {
+		case *expr.Column:
+			if n.Typ.Kind != vector.Variant {
+				return nil
+			}
+			p := at(n.Index)
+			if p.parts == nil {
+				p.parts = &vector.VariantParts{}
+			}
+			return p.parts
+		case *expr.Call:
+			v, names, exact, ok := expr.VariantPart(n)
+			if !ok {
+				return nil
+			}
+			p := part(v)
+			if p == nil {
+				return nil
+			}
+			for _, name := range names {
+				p = p.Field(name)
+			}
+			if !exact || n.Typ.Kind != vector.Variant {
+				p.Whole = true
+			}
+			return p
+		}
+		return nil
+	}
 	visit = func(e expr.Expr) *path {
 		switch n := e.(type) {
+		case *expr.Call:
+			if p := part(n); p != nil {
+				return &path{parts: p}
+			}
 		case *expr.Column:
 			return at(n.Index)
 		case *expr.FieldAccess:
@@ -170,9 +219,7 @@ func usedPaths(trees []rel) map[int]*path {
 			return nil
 		}
 		for _, c := range e.Children() {
-			if p := visit(c); p != nil {
-				p.whole = true
-			}
+			visit(c).use()
 		}
 		return nil
 	}
@@ -187,9 +234,7 @@ func usedPaths(trees []rel) map[int]*path {
 			walk(k)
 		}
 		r.exprs(func(e expr.Expr) {
-			if p := visit(e); p != nil {
-				p.whole = true
-			}
+			visit(e).use()
 		})
 		switch n := r.(type) {
 		case *unionRel:
@@ -272,7 +317,14 @@ func (o *optimizer) narrowScans(trees []rel) []rel {
 	for _, t := range trees {
 		walk(t)
 	}
-	if len(cut) == 0 {
+	parts := false
+	for id, p := range used {
+		if p.parts != nil && p.whole {
+			p.parts.Whole = true
+		}
+		parts = parts || p.parts.Partial() && o.cols.list[id].Type.Kind == vector.Variant
+	}
+	if len(cut) == 0 && !parts {
 		return trees
 	}
 	var fix func(e expr.Expr) (expr.Expr, *narrowed)
@@ -320,6 +372,12 @@ func (o *optimizer) narrowScans(trees []rel) []rel {
 				for i, id := range s.cols {
 					if n := cut[id]; n != nil {
 						s.fields[i] = n.field
+					}
+					if p := used[id]; p != nil && p.parts.Partial() {
+						if s.parts == nil {
+							s.parts = map[int]*vector.VariantParts{}
+						}
+						s.parts[id] = p.parts
 					}
 				}
 			}

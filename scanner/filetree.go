@@ -152,6 +152,7 @@ type projected struct {
 	node  *fileNode
 	value vector.Value
 	kids  []*projected
+	parts *vector.VariantParts // of a variant
 }
 
 // project resolves a wanted field among the kids of a node. constant gives the values of identity-partition columns by
@@ -188,7 +189,7 @@ func (p *projected) spread(w *want, constant func(w *want) (vector.Value, bool))
 }
 
 func (p *projected) bind(w *want, n *fileNode, constant func(w *want) (vector.Value, bool)) error {
-	p.node = n
+	p.node, p.parts = n, w.parts
 	switch w.typ.Kind {
 	case vector.Row, vector.Array, vector.Map:
 		if n.kind != w.typ.Kind && !(n.av != nil && n.av.Kind == avro.Null) {
@@ -243,7 +244,7 @@ func (f *fileNode) describe() string {
 }
 
 func (p *projected) parquet() *parquet.Projection {
-	out := &parquet.Projection{Type: p.typ, Default: p.value}
+	out := &parquet.Projection{Type: p.typ, Default: p.value, Parts: p.parts}
 	if p.node != nil {
 		out.Node = p.node.pq
 	}

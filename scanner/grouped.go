@@ -74,6 +74,10 @@ type leafOf struct {
 	// value of every row when the file lacks a top-level column and known is set.
 	value vector.Value
 	known bool
+	// typed is the typed_value of a field of a shredded variant; node is set to it in those groups where all of values, which stand
+	// beside it and above, are null.
+	typed  *fileNode
+	values []*fileNode
 }
 
 func (f *dataFile) groupSource(ft grouped) *groupSource {
@@ -88,13 +92,16 @@ func (f *dataFile) leaf(ft grouped, c *prune.Column) leafOf {
 	w := f.sc.wants[c.Position]
 	n := ft.root().find(w.id)
 	if n == nil {
-		if len(c.Path) > 0 {
+		if len(c.Path) > 0 || c.Names != nil {
 			return leafOf{}
 		}
 		if v, ok := f.constants(w); ok {
 			return leafOf{value: v, known: true}
 		}
 		return leafOf{value: w.def, known: !w.required || w.def != nil}
+	}
+	if c.Names != nil {
+		return shreddedLeaf(n, c.Names, c.Type)
 	}
 	for _, i := range c.Path {
 		w = w.kids[i]
@@ -134,7 +141,7 @@ func bounds(d *prune.Domain, c *prune.Column, b parquet.Bounds) {
 		hi = b.Max
 	}
 	d.Limit(c.Type, lo, hi, b.NullCount, b.NumValues, b.MayHaveNaN || !b.HasMin && !b.HasMax)
-	if len(c.Path) > 0 {
+	if len(c.Path) > 0 || c.Names != nil {
 		d.AllowNull()
 	}
 }
@@ -142,6 +149,7 @@ func bounds(d *prune.Domain, c *prune.Column, b parquet.Bounds) {
 // mayMatch asks the footer's statistics and the runtime filters about group g, and counts what they remove.
 func (f *dataFile) mayMatch(src *groupSource, ft grouped, g int) bool {
 	sc := f.sc
+	src.enter(ft, g)
 	if !sc.filter.Useless() && !sc.s.opt.Without.Bounds {
 		src.narrow(sc.filter.Columns(), ft, g)
 		if c := sc.filter.Excludes(src); c >= 0 {
@@ -197,14 +205,15 @@ func (f *dataFile) runtimeExcludes(ft grouped, g int) bool {
 	return false
 }
 
-// keepRows gives the rows, of a group of that many, that an index of its parts leaves; nil for all. The index gives the bounds
+// keepRows gives the rows, of group g of that many, that an index of its parts leaves; nil for all. The index gives the bounds
 // of a leaf's parts, pages or index strides, and nothing when the file has none. Only conjuncts of one column are asked.
-func (f *dataFile) keepRows(ft grouped, rows int64, index func(leaf *fileNode, want vector.Type) ([]parquet.PageBounds, error)) ([]parquet.RowRange, error) {
+func (f *dataFile) keepRows(ft grouped, g int, rows int64, index func(leaf *fileNode, want vector.Type) ([]parquet.PageBounds, error)) ([]parquet.RowRange, error) {
 	sc := f.sc
 	if sc.filter.Useless() || sc.s.opt.Without.PageSkipping {
 		return nil, nil
 	}
 	src := f.groupSource(ft)
+	src.enter(ft, g)
 	columns := sc.filter.Columns()
 	indexes := map[int][]parquet.PageBounds{}
 	all := []parquet.RowRange{{First: 0, Last: rows}}

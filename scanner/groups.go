@@ -162,7 +162,7 @@ func (ft *footer) weight(g int) (rows, bytes int64) {
 
 // pageRanges gives the rows of a row group that the page index leaves; nil for all.
 func (f *dataFile) pageRanges(ctx context.Context, o storage.Object, ft *footer, g int) ([]parquet.RowRange, error) {
-	return f.keepRows(ft, ft.RowGroups[g].NumRows, func(n *fileNode, want vector.Type) ([]parquet.PageBounds, error) {
+	return f.keepRows(ft, g, ft.RowGroups[g].NumRows, func(n *fileNode, want vector.Type) ([]parquet.PageBounds, error) {
 		if cc := &ft.RowGroups[g].Columns[n.pq.Leaf]; cc.ColumnIndex.Length == 0 || cc.OffsetIndex.Length == 0 {
 			return nil, nil
 		}

@@ -151,7 +151,7 @@ func (f *dataFile) groupRanges(ctx context.Context, o storage.Object, ft *orcFoo
 	if ft.Stride <= 0 || rows <= ft.Stride {
 		return nil, nil
 	}
-	return f.keepRows(ft, rows, func(n *fileNode, want vector.Type) ([]parquet.PageBounds, error) {
+	return f.keepRows(ft, g, rows, func(n *fileNode, want vector.Type) ([]parquet.PageBounds, error) {
 		return orc.GroupIndex(ctx, o, ft.Footer, g, n.orc, want)
 	})
 }

@@ -30,11 +30,13 @@ type scan struct {
 	filter   *prune.Filter
 	// lookup says that the filter asks for single values: few pages will be read, and likely again.
 	lookup bool
-	specs  map[int]*spec
-	steps  []step
-	names  iceberg.NameMapping
-	change *changed // nil: the scan is of a whole snapshot
-	boxes  []geoBox
+	// variantColumns counts the columns of the filter that are fields of variants.
+	variantColumns int
+	specs          map[int]*spec
+	steps          []step
+	names          iceberg.NameMapping
+	change         *changed // nil: the scan is of a whole snapshot
+	boxes          []geoBox
 
 	index *deletes.Index // set by prepare
 
@@ -75,10 +77,13 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 	if r.Output > len(fields) {
 		return nil, fault.New(fault.Internal, "scan of %s outputs %d of %d columns", r.Table.FullName(), r.Output, len(fields))
 	}
-	for _, f := range fields {
+	for i, f := range fields {
 		w, err := wantOf(f, r.Table.Extra.Defaults)
 		if err != nil {
 			return nil, fault.Wrap(fault.Corrupt, err, "table %s", r.Table.FullName())
+		}
+		if i < len(r.Variants) && !s.opt.Without.VariantParts {
+			w.parts = r.Variants[i]
 		}
 		meta := 0
 		switch f.ID {
@@ -92,7 +97,7 @@ func newScan(s *Scanner, r *Request) (*scan, error) {
 		}
 		sc.wants, sc.metas = append(sc.wants, w), append(sc.metas, meta)
 	}
-	sc.filter = prune.Compile(r.Filter, sc.leaf, r.Context)
+	sc.filter = prune.CompileVariants(r.Filter, sc.leaf, sc.variantLeaf, r.Context)
 	for _, e := range sc.filter.Equalities() {
 		sc.lookup = sc.lookup || len(e.Values) <= mostLookupValues
 	}

@@ -22,6 +22,8 @@ type Request struct {
 	Snapshot catalog.Snapshot
 	// Change narrows the scan to the rows that another snapshot lacks; nil reads all that are live.
 	Change *catalog.Change
+	// Variants says, by position of Projection, which parts of a variant are used: others may be left out. nil is all.
+	Variants []*vector.VariantParts
 	// Projection lists the columns to read, a subset (nested fields too) of Snapshot.Schema plus metadata columns by
 	// reserved id, in the order of the chunks' columns.
 	Projection *iceberg.Schema

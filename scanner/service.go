@@ -44,12 +44,14 @@ type Without struct {
 	PageSkipping bool
 	// LateMaterialization: all columns are then decoded whether rows survive the filter or not.
 	LateMaterialization bool
+	// VariantParts: reading of those columns of a shredded variant only that the paths of the query name.
+	VariantParts bool
 	// Counts: answers from record counts, for scans that need no column, without reading data files.
 	Counts bool
 }
 
 // Everything does without all that can be done without.
-var Everything = Without{true, true, true, true, true, true, true}
+var Everything = Without{true, true, true, true, true, true, true, true}
 
 // Scanner plans and reads scans. It holds the caches that scans share and is safe for concurrent use.
 type Scanner struct {

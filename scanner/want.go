@@ -34,6 +34,8 @@ type want struct {
 	// def is the initial default; nil is null or none.
 	def  vector.Value
 	kids []*want
+	// parts says what of a variant is wanted; nil is all.
+	parts *vector.VariantParts
 }
 
 // wantOf makes the tree of a field of the table's schema. defaults has the initial defaults as the metadata writes them;

@@ -137,7 +137,7 @@ func (b *builder) structColumn(c *column, p *Projection) (*column, error) {
 	kids := p.Children
 	if p.Type.Kind == vector.Variant && kids == nil {
 		if n.Child("typed_value") != nil {
-			parts, s, err := shredded(n)
+			parts, s, err := shredded(n, p.Parts)
 			if err != nil {
 				return nil, err
 			}

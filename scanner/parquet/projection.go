@@ -16,6 +16,9 @@ type Projection struct {
 	// Children: of a row one a wanted field; of an array the element; of a map key and value. A Variant may leave them
 	// out: metadata and value are found by name.
 	Children []*Projection
+	// Parts says what of a Variant is wanted; nil is all. Of a shredded one the columns of other fields are not read, and its
+	// values lack those fields.
+	Parts *vector.VariantParts
 }
 
 // RowRange is a run of rows [First, Last) of a row group.

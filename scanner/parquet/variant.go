@@ -26,12 +26,13 @@ type shred struct {
 
 // shredded plans the reading of a variant group that has a typed_value: as a row of metadata, value and typed_value, each with the type
 // it has in the file.
-func shredded(n *Node) (*Projection, *shred, error) {
+// Of a part only the columns that hold it are read, and value on the way to it, where objects may stand whole.
+func shredded(n *Node, parts *vector.VariantParts) (*Projection, *shred, error) {
 	meta := n.Child("metadata")
 	if meta == nil {
 		return nil, nil, fault.New(fault.Corrupt, "column %s is a variant without metadata", n.Path())
 	}
-	p, s, err := shreddedGroup(n, 0)
+	p, s, err := shreddedGroup(n, 0, parts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +48,7 @@ func shredded(n *Node) (*Projection, *shred, error) {
 	return p, s, nil
 }
 
-func shreddedGroup(n *Node, depth int) (*Projection, *shred, error) {
+func shreddedGroup(n *Node, depth int, parts *vector.VariantParts) (*Projection, *shred, error) {
 	p, s := &Projection{Node: n}, &shred{name: n.Name, value: -1, typed: -1}
 	var fs []vector.Field
 	if v := n.Child("value"); v != nil {
@@ -55,8 +56,8 @@ func shreddedGroup(n *Node, depth int) (*Projection, *shred, error) {
 		fs = append(fs, vector.Field{Name: "value", Type: vector.Of(vector.Varbinary)})
 		p.Children = append(p.Children, &Projection{Type: vector.Of(vector.Varbinary), Node: v})
 	}
-	if t := n.Child("typed_value"); t != nil {
-		tp, err := s.typedValue(t, depth)
+	if t := n.Child("typed_value"); t != nil && (holds(t, parts) || len(fs) == 0) {
+		tp, err := s.typedValue(t, depth, parts)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -71,14 +72,31 @@ func shreddedGroup(n *Node, depth int) (*Projection, *shred, error) {
 	return p, s, nil
 }
 
-func (s *shred) typedValue(t *Node, depth int) (*Projection, error) {
+// holds reports whether a typed_value has anything of the parts that are wanted. One that is no object has no fields, and those that it
+// does not hold stand in the value beside it.
+func holds(t *Node, parts *vector.VariantParts) bool {
+	if !parts.Partial() {
+		return true
+	}
+	if t.IsLeaf() || t.IsList() {
+		return false
+	}
+	for name := range parts.Fields {
+		if t.Child(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *shred) typedValue(t *Node, depth int, parts *vector.VariantParts) (*Projection, error) {
 	if depth > maxSchemaDepth {
 		return nil, fault.New(fault.Corrupt, "variant %s is nested too deep", t.Path())
 	}
 	switch {
 	case t.IsLeaf():
 		s.leaf = t
-		want, ok := shreddedType(t)
+		want, ok := ShreddedType(t)
 		if !ok {
 			return nil, fault.New(fault.Corrupt, "column %s is %s, which no variant holds", t.Path(), t.describe())
 		}
@@ -88,7 +106,7 @@ func (s *shred) typedValue(t *Node, depth int) (*Projection, error) {
 		if e.IsLeaf() {
 			return nil, fault.New(fault.Corrupt, "column %s is an element of a shredded variant but no group", e.Path())
 		}
-		ep, es, err := shreddedGroup(e, depth+1)
+		ep, es, err := shreddedGroup(e, depth+1, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -99,10 +117,16 @@ func (s *shred) typedValue(t *Node, depth int) (*Projection, error) {
 	s.fields = []*shred{}
 	var fs []vector.Field
 	for _, c := range t.Children {
+		part := (*vector.VariantParts)(nil)
+		if parts.Partial() {
+			if part = parts.Fields[c.Name]; part == nil && holds(t, parts) {
+				continue
+			}
+		}
 		if c.IsLeaf() || c.Repetition == Repeated {
 			return nil, fault.New(fault.Corrupt, "column %s is a field of a shredded variant but no group", c.Path())
 		}
-		cp, cs, err := shreddedGroup(c, depth+1)
+		cp, cs, err := shreddedGroup(c, depth+1, part)
 		if err != nil {
 			return nil, err
 		}
@@ -114,8 +138,8 @@ func (s *shred) typedValue(t *Node, depth int) (*Projection, error) {
 	return p, nil
 }
 
-// shreddedType is the type a scalar typed_value is read as.
-func shreddedType(n *Node) (vector.Type, bool) {
+// ShreddedType is the type that a scalar typed_value is read as; false when no variant holds its type.
+func ShreddedType(n *Node) (vector.Type, bool) {
 	l := n.Logical
 	switch {
 	case l.Kind == Decimal:

@@ -15,6 +15,9 @@ type Column struct {
 	// Position and Path locate it: the column of the request's projection and the fields within.
 	Position int
 	Path     []int
+	// Names are the fields of a variant's objects that lead to the column; Type is what the value there is cast to. The
+	// column may be null in any row.
+	Names []string
 }
 
 // Filter is a row filter prepared for pruning.
@@ -76,7 +79,14 @@ type term struct {
 // Compile prepares a filter; what it does not understand may have any outcome, so it never fails. column resolves a position
 // of the projection and the path of fields within to a primitive column; ok is false when nothing can be known of it.
 func Compile(filter expr.Expr, column func(position int, path []int) (Column, bool), ctx *expr.Context) *Filter {
-	c := compiler{f: &Filter{}, column: column, ctx: ctx}
+	return CompileVariants(filter, column, nil, ctx)
+}
+
+// CompileVariants is Compile where casts of a variant's fields are columns too: variant resolves the position of the variant, the
+// names of the fields and the type of the cast.
+func CompileVariants(filter expr.Expr, column func(position int, path []int) (Column, bool),
+	variant func(position int, names []string, to vector.Type) (Column, bool), ctx *expr.Context) *Filter {
+	c := compiler{f: &Filter{}, column: column, variant: variant, ctx: ctx}
 	if filter == nil {
 		return c.f
 	}
@@ -201,7 +211,9 @@ func (f *Filter) Equalities() []Equality {
 type compiler struct {
 	f      *Filter
 	column func(position int, path []int) (Column, bool)
-	ctx    *expr.Context
+	// variant is nil where variants are not looked into.
+	variant func(position int, names []string, to vector.Type) (Column, bool)
+	ctx     *expr.Context
 }
 
 var unknown = &node{op: opConst, mask: anything}
@@ -394,6 +406,9 @@ func (c *compiler) term(e expr.Expr) *term {
 		if v, ok := c.constant(e); ok {
 			return &term{constant: true, dom: point(e.To, v)}
 		}
+		if t := c.variantLeaf(e); t != nil {
+			return t
+		}
 		arg := c.term(e.Arg)
 		if arg == nil {
 			return nil
@@ -407,6 +422,34 @@ func (c *compiler) term(e expr.Expr) *term {
 		return &term{constant: true, dom: point(e.Type(), v)}
 	}
 	return nil
+}
+
+// variantLeaf resolves the cast of a field of a variant column.
+func (c *compiler) variantLeaf(e *expr.Cast) *term {
+	var names []string
+	x := e.Arg
+	for {
+		call, ok := x.(*expr.Call)
+		if !ok {
+			break
+		}
+		v, more, exact, ok := expr.VariantPart(call)
+		if !ok || !exact || call.Typ.Kind != vector.Variant {
+			return nil
+		}
+		x, names = v, append(more, names...)
+	}
+	col, ok := x.(*expr.Column)
+	if !ok || c.variant == nil || col.Typ.Kind != vector.Variant {
+		return nil
+	}
+	found, ok := c.variant(col.Index, names, e.To)
+	if !ok {
+		return nil
+	}
+	found.Names = names
+	c.f.columns = append(c.f.columns, found)
+	return &term{column: len(c.f.columns) - 1}
 }
 
 func (c *compiler) leaf(e expr.Expr) *term {
