@@ -259,11 +259,11 @@ func TestParquetModules(t *testing.T) {
 	require.NoError(t, err)
 	aad := append(append(append([]byte(nil), testAAD...), "unique"...), 2, 1, 0, 3, 0, 4, 1)
 	module := sealed(t, testKey, []byte("page"), aad)
-	plain, err := f.Open(2, 1, 3, 260, module)
+	plain, err := f.Open(nil, 2, 1, 3, 260, module)
 	require.NoError(t, err)
 	require.Equal(t, "page", string(plain))
 	for _, bad := range [][3]int{{1, 3, 261}, {0, 3, 260}, {1, 2, 260}, {1, 3, NoOrdinal}, {1, 3, 1 << 15}} {
-		_, err := f.Open(2, bad[0], bad[1], bad[2], module)
+		_, err := f.Open(nil, 2, bad[0], bad[1], bad[2], module)
 		require.ErrorIs(t, err, fault.Corrupt, "%v", bad)
 	}
 	_, err = m.Parquet(ParquetAlgorithm{Unique: []byte("unique"), StoredPrefix: []byte("another prefix")})

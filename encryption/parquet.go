@@ -57,9 +57,9 @@ const (
 	dictPageKind byte = 3
 )
 
-// Open decrypts a module: nonce, ciphertext and tag, without the length in front. Ordinals are NoOrdinal where the module has
+// Open decrypts a module and appends it to dst: nonce, ciphertext and tag, without the length in front. Ordinals are NoOrdinal where the module has
 // none; one that does not fit 16 bits is refused, since it could only be another's.
-func (p *ParquetFile) Open(kind byte, rowGroup, column, page int, sealed []byte) ([]byte, error) {
+func (p *ParquetFile) Open(dst []byte, kind byte, rowGroup, column, page int, sealed []byte) ([]byte, error) {
 	aad := append(append(make([]byte, 0, len(p.aad)+7), p.aad...), kind)
 	for _, n := range []int{rowGroup, column, page} {
 		if n == NoOrdinal {
@@ -71,20 +71,21 @@ func (p *ParquetFile) Open(kind byte, rowGroup, column, page int, sealed []byte)
 		aad = binary.LittleEndian.AppendUint16(aad, uint16(n))
 	}
 	if p.block != nil && (kind == dataPageKind || kind == dictPageKind) {
-		return p.openUnauthenticated(sealed)
+		return p.openUnauthenticated(dst, sealed)
 	}
-	return open(p.aead, make([]byte, 0, max(0, len(sealed)-nonceBytes-tagBytes)), sealed, aad)
+	return open(p.aead, dst, sealed, aad)
 }
 
 // openUnauthenticated decrypts nonce and ciphertext by AES-CTR, whose counter begins at one.
-func (p *ParquetFile) openUnauthenticated(sealed []byte) ([]byte, error) {
+func (p *ParquetFile) openUnauthenticated(dst, sealed []byte) ([]byte, error) {
 	if len(sealed) < nonceBytes {
 		return nil, fault.New(fault.Corrupt, "%d encrypted bytes are too few for a nonce", len(sealed))
 	}
 	iv := append(append(make([]byte, 0, aes.BlockSize), sealed[:nonceBytes]...), 0, 0, 0, 1)
-	out := make([]byte, len(sealed)-nonceBytes)
-	cipher.NewCTR(p.block, iv).XORKeyStream(out, sealed[nonceBytes:])
-	return out, nil
+	at := len(dst)
+	dst = append(dst, sealed[nonceBytes:]...)
+	cipher.NewCTR(p.block, iv).XORKeyStream(dst[at:], dst[at:])
+	return dst, nil
 }
 
 // Verify checks the signature of a footer in clear: nonce and tag of its encryption.

@@ -27,10 +27,12 @@ func benchFile(b *testing.B, t arrow.DataType, nullable bool, n int, fill func(a
 }
 
 // scan reads all batches of a file of n rows, over and over.
-func scan(b *testing.B, file []byte, n int) {
+func scan(b *testing.B, file []byte, n int) { scanUnder(b, file, n, nil) }
+
+func scanUnder(b *testing.B, file []byte, n int, keys Keyring) {
 	ctx := context.Background()
 	o := &object{Bytes: file}
-	f, err := ReadFooter(ctx, o, "bench")
+	f, err := readAnyFooter(ctx, o, keys)
 	require.NoError(b, err)
 	p := []*Projection{natural(f.Root.Children[0], false)}
 	b.ReportAllocs()

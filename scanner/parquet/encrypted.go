@@ -11,7 +11,8 @@ import (
 
 // Modules opens the encrypted modules of one file. Ordinals are NoOrdinal where a module has none.
 type Modules interface {
-	Open(kind byte, rowGroup, column, page int, sealed []byte) ([]byte, error)
+	// Open appends what sealed holds to dst, which needs no more room than sealed has.
+	Open(dst []byte, kind byte, rowGroup, column, page int, sealed []byte) ([]byte, error)
 	// Verify checks the signature of a footer that is in clear.
 	Verify(footer, signature []byte) error
 }
@@ -80,7 +81,7 @@ func readEncryptedFooter(ctx context.Context, o storage.Object, path string, key
 	if f.modules, err = keys(c); err != nil {
 		return nil, err
 	}
-	plain, rest, err := f.openModule(body[n:], footerModule, NoOrdinal, NoOrdinal, NoOrdinal)
+	plain, rest, err := f.openModule(nil, body[n:], footerModule, NoOrdinal, NoOrdinal, NoOrdinal)
 	if err != nil {
 		return nil, fault.Wrap(fault.Corrupt, err, "footer")
 	}
@@ -177,7 +178,7 @@ func (f *Footer) openColumnMetadata(c *ColumnChunk, rowGroup, column int) error 
 	if c.sealedMetadata == nil {
 		return nil
 	}
-	plain, _, err := f.openModule(c.sealedMetadata, columnMetadataModule, rowGroup, column, NoOrdinal)
+	plain, _, err := f.openModule(nil, c.sealedMetadata, columnMetadataModule, rowGroup, column, NoOrdinal)
 	if err != nil {
 		return fault.Wrap(fault.Corrupt, err, "column metadata")
 	}
@@ -192,8 +193,8 @@ func (f *Footer) openColumnMetadata(c *ColumnChunk, rowGroup, column int) error 
 	return nil
 }
 
-// openModule opens the module at the start of b and gives what follows it.
-func (f *Footer) openModule(b []byte, kind byte, rowGroup, column, page int) (plain, rest []byte, err error) {
+// openModule opens the module at the start of b, appends it to dst and gives what follows it.
+func (f *Footer) openModule(dst, b []byte, kind byte, rowGroup, column, page int) (plain, rest []byte, err error) {
 	if len(b) < moduleLength {
 		return nil, nil, fault.New(fault.Corrupt, "an encrypted module ends before its length")
 	}
@@ -202,7 +203,7 @@ func (f *Footer) openModule(b []byte, kind byte, rowGroup, column, page int) (pl
 	if n > int64(len(b)) {
 		return nil, nil, fault.New(fault.Corrupt, "an encrypted module of %d bytes has %d", n, len(b))
 	}
-	plain, err = f.modules.Open(kind, rowGroup, column, page, b[:n])
+	plain, err = f.modules.Open(dst, kind, rowGroup, column, page, b[:n])
 	return plain, b[n:], err
 }
 
@@ -211,7 +212,7 @@ func (f *Footer) openWhole(b []byte, kind byte, rowGroup, column int) ([]byte, e
 	if f.modules == nil {
 		return b, nil
 	}
-	plain, _, err := f.openModule(b, kind, rowGroup, column, NoOrdinal)
+	plain, _, err := f.openModule(nil, b, kind, rowGroup, column, NoOrdinal)
 	return plain, err
 }
 
@@ -234,10 +235,10 @@ func (s *pageSource) encryptedHeader(ctx context.Context) (h pageHeader, err err
 	}
 	var plain []byte
 	if s.at == s.where.Offset && (s.chunk.DictOffset > 0 || !s.planned) {
-		plain, _, err = s.file.openModule(b, dictHeaderModule, s.rowGroup, s.column, NoOrdinal)
+		plain, _, err = s.file.openModule(nil, b, dictHeaderModule, s.rowGroup, s.column, NoOrdinal)
 	}
 	if plain == nil {
-		plain, _, err = s.file.openModule(b, dataHeaderModule, s.rowGroup, s.column, s.ordinal)
+		plain, _, err = s.file.openModule(nil, b, dataHeaderModule, s.rowGroup, s.column, s.ordinal)
 	}
 	if err != nil {
 		return h, fault.Wrap(fault.Corrupt, err, "page header")
@@ -252,10 +253,10 @@ func (s *pageSource) encryptedHeader(ctx context.Context) (h pageHeader, err err
 // maxEncryptedHeader is the longest page header, statistics included, that is opened.
 const maxEncryptedHeader = 16 << 20
 
-// openPage decrypts the body of a page and mends its header to speak of what came out. The checksum, which is of the
-// encrypted bytes, says nothing that the tag does not. Writers differ in data pages of version 2: parquet-java leaves the
-// levels in front in clear, Arrow encrypts all; the length in front of the module tells which.
-func (s *pageSource) openPage(h *pageHeader, body []byte) ([]byte, error) {
+// openPage decrypts the body of a page into a buffer, which the caller releases, and mends its header to speak of what came out. The
+// checksum, which is of the encrypted bytes, says nothing that the tag does not. Writers differ in data pages of version 2:
+// parquet-java leaves the levels in front in clear, Arrow encrypts all; the length in front of the module tells which.
+func (s *pageSource) openPage(h *pageHeader, body []byte) (*buffer, error) {
 	h.hasCRC = false
 	kind, ordinal := dataPageModule, s.ordinal
 	if h.kind == dictionaryPage {
@@ -267,18 +268,22 @@ func (s *pageSource) openPage(h *pageHeader, body []byte) ([]byte, error) {
 			clear = n
 		}
 	}
-	plain, rest, err := s.file.openModule(body[clear:], kind, s.rowGroup, s.column, ordinal)
+	buf, err := newBuffer(s.opt.Pool, len(body))
 	if err != nil {
 		return nil, err
 	}
-	if len(rest) > 0 {
-		return nil, fault.New(fault.Corrupt, "encrypted page has bytes after its end")
+	copy(buf.b, body[:clear])
+	plain, rest, err := s.file.openModule(buf.b[:clear], body[clear:], kind, s.rowGroup, s.column, ordinal)
+	if err == nil && len(rest) > 0 {
+		err = fault.New(fault.Corrupt, "encrypted page has bytes after its end")
 	}
-	if clear > 0 {
-		plain = append(append(make([]byte, 0, clear+len(plain)), body[:clear]...), plain...)
+	if err != nil {
+		buf.release()
+		return nil, err
 	}
+	buf.b = plain
 	h.compressed = int32(len(plain))
-	return plain, nil
+	return buf, nil
 }
 
 // isModule reports whether b is as long as the length in front of it says.
@@ -290,7 +295,7 @@ func isModule(b []byte) bool {
 func (f *Footer) encryptedBloom(ctx context.Context, o storage.Object, rg, leaf int, b []byte) (*bloomFilter, error) {
 	c, g := &f.RowGroups[rg].Columns[leaf], f.RowGroups[rg]
 	fail := func(err error) (*bloomFilter, error) { return nil, f.indexFail(err, "bloom filter", rg, leaf) }
-	head, rest, err := f.openModule(b, bloomHeaderModule, g.ordinal, leaf, NoOrdinal)
+	head, rest, err := f.openModule(nil, b, bloomHeaderModule, g.ordinal, leaf, NoOrdinal)
 	if err != nil {
 		return fail(err)
 	}
@@ -311,7 +316,7 @@ func (f *Footer) encryptedBloom(ctx context.Context, o storage.Object, rg, leaf 
 			return nil, err
 		}
 	}
-	bits, _, err := f.openModule(rest, bloomBitsModule, g.ordinal, leaf, NoOrdinal)
+	bits, _, err := f.openModule(nil, rest, bloomBitsModule, g.ordinal, leaf, NoOrdinal)
 	if err != nil {
 		return fail(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	aparquet "github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/stretchr/testify/require"
@@ -90,4 +92,23 @@ func TestSignedFooters(t *testing.T) {
 	require.ErrorIs(t, readPlain(plain, under(key)), fault.Unsupported, "columns with keys of their own, and columns without")
 	mixed, _, readMixed := sealedFile(t, 3, key, aparquet.DataPageV1)
 	require.ErrorIs(t, readMixed(mixed[:len(mixed)-1], under(key)), fault.Corrupt)
+}
+
+// BenchmarkEncrypted reads a column of doubles, plain and encrypted.
+func BenchmarkEncrypted(b *testing.B) {
+	const n = 1 << 20
+	r := rand.New(rand.NewPCG(1, 2))
+	fill := func(x array.Builder) { x.(*array.Float64Builder).Append(r.Float64()) }
+	const key = "01234567890123450123456789012345"
+	for _, sealed := range []bool{false, true} {
+		for codec, compression := range map[string]compress.Compression{"none": compress.Codecs.Uncompressed, "snappy": compress.Codecs.Snappy} {
+			b.Run(fmt.Sprintf("encrypted %v/%s", sealed, codec), func(b *testing.B) {
+				props, keys := []aparquet.WriterProperty{aparquet.WithDictionaryDefault(false), aparquet.WithCompression(compression)}, Keyring(nil)
+				if sealed {
+					props, keys = append(props, aparquet.WithEncryptionProperties(aparquet.NewFileEncryptionProperties(key, aparquet.WithAadPrefix(aadPrefix)))), under(key)
+				}
+				scanUnder(b, benchFile(b, arrow.PrimitiveTypes.Float64, false, n, fill, props...), n, keys)
+			})
+		}
+	}
 }

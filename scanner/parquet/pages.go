@@ -218,12 +218,18 @@ func (s *pageSource) load(ctx context.Context, h *pageHeader, cached *Page) (*Pa
 	s.at += total
 	keep := s.opt.PageCache != nil
 	body := b[h.size:total:total]
+	var opened *buffer
 	if s.file.modules != nil {
-		if body, err = s.openPage(h, body); err != nil {
+		if opened, err = s.openPage(h, body); err != nil {
 			return nil, fault.Wrap(fault.Corrupt, err, "page")
 		}
+		body = opened.b
 	}
 	p, err := inflate(h, s.chunk.Codec, body, s.opt, keep)
+	if err == nil && p.buf == nil && !keep {
+		p.buf, opened = opened, nil // the page is what was decrypted
+	}
+	opened.release()
 	if err != nil {
 		return nil, err
 	}

@@ -119,15 +119,17 @@ type readOptions struct {
 	keys    Keyring // of an encrypted file
 }
 
+func readAnyFooter(ctx context.Context, o storage.Object, keys Keyring) (*Footer, error) {
+	if keys != nil {
+		return ReadEncryptedFooter(ctx, o, "test.parquet", keys)
+	}
+	return ReadFooter(ctx, o, "test.parquet")
+}
+
 // readFile reads a whole file; skipped rows are missing from the columns.
 func readFile(o storage.Object, ro readOptions) (cols [][]vector.Value, err error) {
 	ctx := context.Background()
-	var f *Footer
-	if ro.keys != nil {
-		f, err = ReadEncryptedFooter(ctx, o, "test.parquet", ro.keys)
-	} else {
-		f, err = ReadFooter(ctx, o, "test.parquet")
-	}
+	f, err := readAnyFooter(ctx, o, ro.keys)
 	if err != nil {
 		return nil, err
 	}
