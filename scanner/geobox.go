@@ -6,6 +6,7 @@ import (
 
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/profile"
+	"github.com/skua-db/skua/scanner/parquet"
 )
 
 // geoBox is a conjunct that is true only for geometries which meet a box.
@@ -39,10 +40,36 @@ func (sc *scan) geoBoxes() []geoBox {
 func (g *geoBox) excludes(lower, upper []byte) bool {
 	x1, y1, ok1 := corner(lower)
 	x2, y2, ok2 := corner(upper)
-	if !ok1 || !ok2 || x1 > x2 || y1 > y2 {
+	return ok1 && ok2 && g.outside(&parquet.Box{XMin: x1, XMax: x2, YMin: y1, YMax: y2})
+}
+
+// outside reports whether the box meets nothing within b. A b whose x bounds cross the antimeridian holds x from XMin up and to XMax
+// down; one whose y bounds are inside out says nothing.
+func (g *geoBox) outside(b *parquet.Box) bool {
+	if b.YMin > b.YMax {
 		return false
 	}
-	return x2 < g.box.MinX || x1 > g.box.MaxX || y2 < g.box.MinY || y1 > g.box.MaxY
+	x := b.XMax < g.box.MinX || b.XMin > g.box.MaxX
+	if b.XMin > b.XMax {
+		x = b.XMax < g.box.MinX && b.XMin > g.box.MaxX
+	}
+	return x || b.YMax < g.box.MinY || b.YMin > g.box.MaxY
+}
+
+// boxesExclude asks the bounding boxes of row group g.
+func (f *dataFile) boxesExclude(ft grouped, g int) bool {
+	for i := range f.sc.boxes {
+		b := &f.sc.boxes[i]
+		n := ft.root().find(b.id)
+		if n == nil || !n.onceARow() {
+			continue
+		}
+		if box := ft.box(g, n); box != nil && b.outside(box) {
+			f.sc.r.Profile.Removed(profile.Removal{Level: "row group", Means: "bounding box", Predicate: b.text}, 1)
+			return true
+		}
+	}
+	return false
 }
 
 func corner(b []byte) (x, y float64, ok bool) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/skua-db/skua/expr"
+	"github.com/skua-db/skua/scanner/parquet"
 )
 
 func TestGeometryBounds(t *testing.T) {
@@ -30,5 +31,19 @@ func TestGeometryBounds(t *testing.T) {
 		{corner(11), corner(20), false}, {corner(math.NaN(), 0), corner(20, 5), false}, {corner(20, 0), corner(11, 5), false}, {nil, nil, false},
 	} {
 		require.Equal(t, c.want, g.excludes(c.lower, c.upper), "%v %v", c.lower, c.upper)
+	}
+	for _, c := range []struct {
+		box  parquet.Box
+		want bool
+	}{
+		{parquet.Box{XMin: 170, XMax: -170, YMin: 0, YMax: 5}, true}, // across the antimeridian
+		{parquet.Box{XMin: 170, XMax: 0, YMin: 0, YMax: 5}, false},
+		{parquet.Box{XMin: 10, XMax: -170, YMin: 0, YMax: 5}, false},
+		{parquet.Box{XMin: 170, XMax: -170, YMin: 11, YMax: 12}, true},
+		{parquet.Box{XMin: 5, XMax: 3, YMin: 0, YMax: 5}, false}, // x at least 5 or at most 3
+		{parquet.Box{XMin: 0, XMax: 1, YMin: 12, YMax: 11}, false},
+		{parquet.Box{XMin: math.Inf(-1), XMax: -1, YMin: 0, YMax: 5}, true},
+	} {
+		require.Equal(t, c.want, g.outside(&c.box), "%v", c.box)
 	}
 }

@@ -16,6 +16,8 @@ type grouped interface {
 	root() *fileNode
 	// statistics says what the footer knows of a leaf in group g.
 	statistics(g int, leaf *fileNode, want vector.Type) parquet.Bounds
+	// box is the extent of the geometries of a leaf in group g; nil when unknown.
+	box(g int, leaf *fileNode) *parquet.Box
 	// weight gives the rows of group g and its bytes in the file.
 	weight(g int) (rows, bytes int64)
 }
@@ -156,6 +158,9 @@ func (f *dataFile) mayMatch(src *groupSource, ft grouped, g int) bool {
 			sc.removed("row group", "bounds", c, 1)
 			return false
 		}
+	}
+	if f.boxesExclude(ft, g) {
+		return false
 	}
 	if f.runtimeExcludes(ft, g) {
 		sc.r.Profile.Removed(profile.Removal{Level: "row group", Means: "runtime filter", Predicate: "join key"}, 1)

@@ -150,6 +150,8 @@ func (ft *footer) statistics(g int, n *fileNode, want vector.Type) parquet.Bound
 	return ft.Bounds(g, n.pq.Leaf, want)
 }
 
+func (ft *footer) box(g int, n *fileNode) *parquet.Box { return ft.RowGroups[g].Columns[n.pq.Leaf].Box }
+
 func (ft *footer) root() *fileNode { return ft.tree }
 
 func (ft *footer) weight(g int) (rows, bytes int64) {

@@ -119,6 +119,8 @@ func (ft *orcFooter) statistics(g int, n *fileNode, want vector.Type) parquet.Bo
 	return ft.Bounds(g, n.orc, want)
 }
 
+func (ft *orcFooter) box(int, *fileNode) *parquet.Box { return nil }
+
 func (ft *orcFooter) root() *fileNode { return ft.tree }
 
 // keepStripes lists the stripes that statistics and runtime filters leave.

@@ -20,7 +20,7 @@ var sections = []section{
 		{"unknown", yes, "", []string{"scanner/parquet.TestConversions", "scanner/orc.TestPromotions"}},
 		{"struct, list, map, to any depth", yes, "", []string{"spark_types/nested", "jhostile/legal_60_levels", "scanner/parquet.TestMaps"}},
 		{"variant, plain and shredded", yes, "As JSON text on the wire; v:path, variant_get and CAST take it apart. Paths read the columns of a shredded variant that they lead to", []string{"jvargeo/shred_uuid", "spark_v3/variant_typed", "scanner/parquet.TestShreddedVariants", "expr.TestVariantPaths", "scanner.TestVariantPathsReadTheirColumns", "cmd/flightsql/query.TestVariantPathsOfShreddedFiles", "expr.TestVariantCasts", "expr.TestVariantNullIsNotNull"}},
-		{"geometry and geography", yes, "As WKB with its CRS; ST_ functions in the plane, and the distance of points on a sphere. Bounding boxes in manifests prune files", []string{"scanner.TestGeometryBounds", "jvargeo/geometry_srid_avro", "jvargeo/geography_parquet", "expr.TestGeometryOfTwo", "expr.TestGeographyIsNotPlanar"}},
+		{"geometry and geography", yes, "As WKB with its CRS; ST_ functions in the plane, and the distance of points on a sphere. Bounding boxes in manifests prune files, those of Parquet's geospatial statistics row groups", []string{"scanner.TestGeometryBounds", "scanner/parquet.TestGeospatialBox", "jvargeo/geometry_srid_avro", "jvargeo/geography_parquet", "expr.TestGeometryOfTwo", "expr.TestGeographyIsNotPlanar"}},
 	}},
 	{"Evolution", "", []feature{
 		{"Columns added, dropped, renamed, reordered, and made anew under an old name", yes, "", []string{"scanner.TestEvolution", "scanner.TestSnapshotsKeepTheirOwnSchema", "jdefaults/evolve"}},

@@ -225,3 +225,26 @@ func TestPageIndexThatContradictsItself(t *testing.T) {
 	require.ErrorIs(t, err, fault.Corrupt)
 	require.ErrorContains(t, err, "column c")
 }
+
+// TestGeospatialBox: the box of a column chunk is kept when its four sides are numbers; x may cross the antimeridian.
+func TestGeospatialBox(t *testing.T) {
+	geo := func(sides ...float64) *Box {
+		f := statsOf(madeField{name: "g", physical: ByteArray, converted: -1}, true, nil)
+		f.cols[0].geo = func(w *thriftWriter) {
+			w.structure(1, func() {
+				for i, x := range sides {
+					w.double(int16(i+1), x)
+				}
+			})
+			w.list(2, 5, 1)
+			w.b = append(w.b, 2)
+		}
+		return footerOf(t, f).RowGroups[0].Columns[0].Box
+	}
+	require.Equal(t, &Box{1, 2, 3, 4}, geo(1, 2, 3, 4))
+	require.Equal(t, &Box{170, -170, 3, 4}, geo(170, -170, 3, 4, 0, 9, 1, 2))
+	require.Nil(t, geo(1, 2, 3))
+	require.Nil(t, geo(1, 2, 4, 3))
+	require.Nil(t, geo(1, math.NaN(), 3, 4))
+	require.Nil(t, footerOf(t, statsOf(madeField{name: "g", physical: ByteArray, converted: -1}, true, nil)).RowGroups[0].Columns[0].Box)
+}

@@ -60,6 +60,7 @@ type ColumnChunk struct {
 	EncodingStats    []EncodingStat
 	BloomOffset      int64 // 0 when there is none
 	BloomLength      int64 // 0 when unknown
+	Box              *Box  // of geometries; nil when unknown
 	OffsetIndex      storage.Range
 	ColumnIndex      storage.Range
 

@@ -3,6 +3,7 @@ package parquet
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 )
 
 // thriftWriter writes the compact protocol, as far as hand-made files need it.
@@ -30,6 +31,11 @@ func (w *thriftWriter) field(id int16, t byte) {
 
 func (w *thriftWriter) i32(id int16, v int64) { w.field(id, 5); w.b = binary.AppendVarint(w.b, v) }
 func (w *thriftWriter) i64(id int16, v int64) { w.field(id, 6); w.b = binary.AppendVarint(w.b, v) }
+func (w *thriftWriter) double(id int16, v float64) {
+	w.field(id, 7)
+	w.b = binary.LittleEndian.AppendUint64(w.b, math.Float64bits(v))
+}
+
 func (w *thriftWriter) bool(id int16, v bool) {
 	if v {
 		w.field(id, 1)
@@ -101,6 +107,7 @@ type madeColumn struct {
 	codec  Codec
 	path   []string
 	stats  func(w *thriftWriter)
+	geo    func(w *thriftWriter) // the members of GeospatialStatistics
 	crypto bool
 	// compress turns a page's bytes into what the codec gives.
 	compress func([]byte) []byte
@@ -255,6 +262,9 @@ func (f *madeFile) bytes() []byte {
 			}
 			if c.stats != nil {
 				w.structure(12, func() { c.stats(w) })
+			}
+			if c.geo != nil {
+				w.structure(17, func() { c.geo(w) })
 			}
 		})
 		if c.crypto {

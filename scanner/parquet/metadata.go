@@ -313,8 +313,42 @@ func parseColumnMetadata(r *thrift.Reader, c *ColumnChunk) {
 			c.BloomOffset = r.Int(t)
 		case 15:
 			c.BloomLength = r.Int(t)
+		case 17:
+			parseGeospatial(r, c)
 		default:
 			r.Skip(t)
+		}
+	})
+}
+
+// Box is the extent of the geometries of a column chunk in the plane (parquet.thrift: BoundingBox). XMin above XMax is a box across the
+// antimeridian: x is at least XMin or at most XMax (Geospatial.md, "Bounding Box").
+type Box struct{ XMin, XMax, YMin, YMax float64 }
+
+// parseGeospatial reads GeospatialStatistics, of which the box is kept when all four sides are numbers.
+func parseGeospatial(r *thrift.Reader, c *ColumnChunk) {
+	r.Struct(func(id int16, t thrift.Type) {
+		if id != 1 {
+			r.Skip(t)
+			return
+		}
+		b := Box{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+		r.Struct(func(id int16, t thrift.Type) {
+			switch id {
+			case 1:
+				b.XMin = r.Double(t)
+			case 2:
+				b.XMax = r.Double(t)
+			case 3:
+				b.YMin = r.Double(t)
+			case 4:
+				b.YMax = r.Double(t)
+			default:
+				r.Skip(t)
+			}
+		})
+		if sum := b.XMin + b.XMax + b.YMin + b.YMax; sum == sum && b.YMin <= b.YMax {
+			c.Box = &b
 		}
 	})
 }

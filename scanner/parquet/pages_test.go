@@ -259,6 +259,12 @@ func TestInt96CoversTheWholeRange(t *testing.T) {
 	far := oneColumn(e, 1, madePage{kind: dataPage, values: 1, body: stamp(math.MaxInt32, 0)})
 	_, err := readFile(&object{Bytes: far.bytes()}, readOptions{})
 	require.ErrorIs(t, err, fault.Corrupt)
+
+	// A column of nanoseconds keeps them all, and refuses what they cannot reach rather than wrap.
+	dst := make([]int64, 2)
+	require.NoError(t, int96(1, append(stamp(2440588, 1999), stamp(2440587, 86_399_999_999_999)...), dst))
+	require.Equal(t, []int64{1999, -1}, dst)
+	require.ErrorIs(t, int96(1, stamp(2440588+200_000, 0), dst[:1]), fault.Corrupt)
 }
 
 func TestEncryptedFilesAreRefused(t *testing.T) {

@@ -207,6 +207,19 @@ func (r *Reader) BoolElem(t Type) bool {
 	return r.byte() == 1
 }
 
+// Double reads a floating-point number.
+func (r *Reader) Double(t Type) float64 {
+	if t != Double {
+		r.mismatch(t, "double")
+		return 0
+	}
+	at := r.pos
+	if r.advance(8); r.err != nil {
+		return 0
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(r.buf[at:]))
+}
+
 // Binary reads bytes or text; the result aliases the buffer.
 func (r *Reader) Binary(t Type) []byte {
 	if t != Binary {
