@@ -2,6 +2,8 @@ package scanner
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/skua-db/skua/deletes"
@@ -24,6 +26,26 @@ type Task struct {
 	file *dataFile
 	// groups are the row groups to read; nil for those of the whole file that pruning leaves.
 	groups []int
+}
+
+// Deletes gives the paths of the delete files that are applied to the task's data file, each once, in no order.
+func (t *Task) Deletes() []string {
+	a := &t.file.applied
+	seen := map[string]bool{}
+	if a.Vector != nil {
+		seen[a.Vector.Path] = true
+	}
+	for _, f := range a.Positions {
+		seen[f.Path] = true
+	}
+	for _, g := range a.Equality {
+		for _, f := range g.Files {
+			if f.Seq > t.file.seq {
+				seen[f.Path] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(seen))
 }
 
 // dataFile is a data file of a scan with what its tasks share.

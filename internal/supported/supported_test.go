@@ -3,7 +3,6 @@ package supported
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
-
-var update = flag.Bool("update", false, "write docs/SUPPORTED.md anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -105,13 +102,43 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-func TestDocumentIsCurrent(t *testing.T) {
-	const path = root + "/docs/SUPPORTED.md"
-	want := document()
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o644)) //nolint:gosec // documentation is for everybody
+func TestResults(t *testing.T) {
+	r := Results{}
+	require.NoError(t, r.ReadGo(strings.NewReader(`{"Action":"run","Package":"m/scanner","Test":"TestA"}
+{"Action":"pass","Package":"m/scanner","Test":"TestA/sub"}
+{"Action":"pass","Package":"m/scanner","Test":"TestA"}
+{"Action":"fail","Package":"m/scanner","Test":"TestB"}
+{"Action":"skip","Package":"m","Test":"TestC"}
+{"Action":"pass","Package":"m/scanner"}
+`), "m"))
+	require.NoError(t, r.ReadCases(strings.NewReader(`[{"id":"g/t/a","status":"pass"},{"id":"g/t/b","status":"pass"},{"id":"g/u/a","status":"wrong"},{"id":"g/u/b","status":"pass"}]`)))
+	require.Equal(t, Results{"scanner.TestA": true, "scanner.TestB": false, ".TestC": false, "g/t": true, "g/u": false}, r)
+	state, tests := r.shown(&feature{state: yes, tests: []string{"scanner.TestA", "g/t"}})
+	require.Equal(t, "yes", state)
+	require.Equal(t, "`scanner.TestA`, `g/t`", tests)
+	for _, bad := range []string{"scanner.TestB", "g/u", "nowhere.TestX"} {
+		state, _ = r.shown(&feature{state: yes, tests: []string{"scanner.TestA", bad}})
+		require.Equal(t, "**not shown**", state)
 	}
-	got, err := os.ReadFile(path)
+}
+
+// TestNothingIsClaimedThatIsNotShown: the page as it stands claims every line. That it is what the results of a run say is checked by
+// integration/run, which has them.
+func TestNothingIsClaimedThatIsNotShown(t *testing.T) {
+	all := Results{}
+	for _, s := range sections {
+		for _, f := range s.features {
+			for _, name := range f.tests {
+				all[name] = true
+			}
+		}
+	}
+	for _, f := range reports {
+		for _, name := range f.tests {
+			all[name] = true
+		}
+	}
+	page, err := os.ReadFile(root + "/docs/SUPPORTED.md")
 	require.NoError(t, err)
-	require.Equal(t, want, string(got), "run go test ./internal/supported -update")
+	require.Equal(t, Document(all), string(page), "run integration/run go conformance, then go run ./integration/supported --write with their results")
 }

@@ -197,10 +197,16 @@ func point(t vector.Type, x vector.Value) Domain {
 
 func (d *Domain) setPoint(v datum) {
 	if d.class == cFloat && v.f != v.f {
-		d.mayNaN = true
+		d.onlyNaN()
 		return
 	}
 	d.min, d.max, d.hasMin, d.hasMax, d.mayNaN = v, v, true, true, false
+}
+
+// onlyNaN leaves no value but NaN: nothing lies between the bounds, and NaN is not held against them.
+func (d *Domain) onlyNaN() {
+	d.mayNaN = true
+	d.min, d.max, d.hasMin, d.hasMax = datum{f: math.Inf(1)}, datum{f: math.Inf(-1)}, true, true
 }
 
 // atLeast and atMost narrow d.
@@ -279,8 +285,11 @@ func (d *Domain) Counts(nulls, values, nans int64) {
 	if nulls >= 0 && values >= 0 && nulls == values {
 		d.mayValue = false
 	}
-	if nans == 0 {
+	switch {
+	case nans == 0:
 		d.mayNaN = false
+	case nans > 0 && nulls >= 0 && values-nulls == nans && d.class == cFloat:
+		d.onlyNaN()
 	}
 }
 

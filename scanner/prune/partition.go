@@ -198,8 +198,12 @@ func (f *partitionField) narrow(d *Domain, lo, hi *datum, t vector.Type, exact b
 func (f *partitionField) identity(d *Domain, lo, hi *datum, t vector.Type, exact bool) {
 	if lo != nil {
 		if x, ok := f.promote(lo, t); ok {
-			if exact {
-				d.mayNaN = d.mayNaN && x.f != x.f
+			switch {
+			case exact && x.f != x.f && d.mayNaN:
+				d.onlyNaN()
+				return
+			case exact:
+				d.mayNaN = false
 			}
 			d.atLeast(x)
 		}
