@@ -360,9 +360,9 @@ func (o onceReader) close() error { return nil }
 func (r *run) explain(x *plan.Explain, op *profile.Operator) (*stream, error) {
 	text := func() string {
 		if x.Analyze {
-			return plan.Format(x.Input, r.q.Profile)
+			return x.Text(r.q.Profile)
 		}
-		return plan.Format(x.Input, nil)
+		return x.Text(nil)
 	}
 	src := &onceSource{f: func(context.Context) (*vector.Chunk, error) {
 		b := vector.NewBuilder(vector.Of(vector.Varchar))

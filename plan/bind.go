@@ -20,14 +20,16 @@ type binder struct {
 	cols    columns
 	places  map[int]sql.Pos // where a column was last named, for messages
 	scalars []scalar
-	hints   []vector.Type
-	pinned  map[string]int64
-	tables  map[string]*catalog.Table
-	files   map[string]*catalog.Table // lone ones by path
-	lambdas int
-	spools  int
-	views   []string // those being bound, by name
-	ctes    []*cte
+	// estimates are the rows expected of the nodes of the finished plan, for EXPLAIN.
+	estimates map[Node]float64
+	hints     []vector.Type
+	pinned    map[string]int64
+	tables    map[string]*catalog.Table
+	files     map[string]*catalog.Table // lone ones by path
+	lambdas   int
+	spools    int
+	views     []string // those being bound, by name
+	ctes      []*cte
 	// wanted are the texts that the WHERE of the SELECT being bound allows for a column; information_schema reads no more.
 	wanted map[string][]string
 }

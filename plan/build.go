@@ -61,7 +61,7 @@ func BuildParsed(ctx context.Context, p *sql.Parsed, env *Environment) (*Prepare
 		}
 	}
 	if explain != nil {
-		out.Root = &Explain{Input: root, Analyze: explain.Analyze, Verbose: explain.Verbose}
+		out.Root = &Explain{Input: root, Analyze: explain.Analyze, Verbose: explain.Verbose, JSON: explain.Format == "JSON", Estimates: b.estimates}
 		out.Columns = out.Root.Columns()
 	}
 	return out, nil
@@ -129,7 +129,8 @@ func (b *binder) finish(s *bound) (root Node, params []vector.Type, err error) {
 			err = m.err
 		}
 	}()
-	w := &lowering{o: o, spools: map[*spool]*lowered{}}
+	w := &lowering{o: o, spools: map[*spool]*lowered{}, estimates: map[Node]float64{}}
+	b.estimates = w.estimates
 	for i, t := range b.paramOrder(all) {
 		if t.Kind != vector.Null {
 			for len(w.params) <= i {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/expr"
+	"github.com/skua-db/skua/profile"
 	"github.com/skua-db/skua/sql"
 	"github.com/skua-db/skua/vector"
 )
@@ -100,11 +101,21 @@ func Build(ctx context.Context, text string, env *Environment) (*Prepared, error
 	return BuildParsed(ctx, p, env)
 }
 
-// Explain runs or describes Input: exec runs it when Analyze is set, then gives the lines of Format(Input, profile) in the one
-// column "Query Plan".
+// Explain runs or describes Input: exec runs it when Analyze is set, then gives the lines of Text in the one column "Query Plan".
 type Explain struct {
 	Input            Node
 	Analyze, Verbose bool
+	JSON             bool
+	// Estimates are the rows that the optimizer expected of operators.
+	Estimates map[Node]float64
+}
+
+// Text describes the plan, with what the profile has of its run unless that is nil.
+func (e *Explain) Text(q *profile.Query) string {
+	if e.JSON {
+		return formatJSON(e.Input, q, e.Estimates)
+	}
+	return format(e.Input, q, e.Estimates)
 }
 
 // Columns is the one text column "Query Plan".

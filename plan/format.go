@@ -14,8 +14,10 @@ import (
 
 // Format writes a plan as EXPLAIN shows it: a tree with one line an operator. With a profile each operator has its rows and time, and each scan
 // its pruning funnel and what each predicate removed.
-func Format(n Node, q *profile.Query) string {
-	f := &formatter{spools: map[int]bool{}}
+func Format(n Node, q *profile.Query) string { return format(n, q, nil) }
+
+func format(n Node, q *profile.Query, estimates map[Node]float64) string {
+	f := &formatter{spools: map[int]bool{}, estimates: estimates}
 	if q != nil {
 		f.scans = q.Scans()
 		f.root = q.Root()
@@ -38,6 +40,8 @@ type formatter struct {
 	spools map[int]bool
 	scans  []*profile.Scan
 	root   *profile.Operator
+
+	estimates map[Node]float64
 }
 
 // maxDetail bounds a list of expressions in a line.
@@ -65,16 +69,16 @@ func list[T any](xs []T, f func(T) string) string {
 // node writes n below head, the lines of its inputs below rest.
 func (f *formatter) node(n Node, op *profile.Operator, head, rest string) {
 	if w, ok := n.(*WithSubqueries); ok {
-		f.b.WriteString(head + "WithSubqueries" + f.counts(op) + "\n")
-		n := len(w.Scalars) + 1 // the main plan runs under the first operator, the scalars under those after it
+		f.b.WriteString(head + "WithSubqueries" + f.counts(n, op) + "\n")
+		all := len(w.Scalars) + 1 // the main plan runs under the first operator, the scalars under those after it
 		for i, s := range w.Scalars {
 			f.b.WriteString(rest + "├─ subquery " + strconv.Itoa(s.ID+1) + "\n")
-			f.node(s.Plan, child(op, i+1, n), rest+"│  └─ ", rest+"│     ")
+			f.node(s.Plan, child(op, i+1, all), rest+"│  └─ ", rest+"│     ")
 		}
-		f.node(w.Input, child(op, 0, n), rest+"└─ ", rest+"   ")
+		f.node(w.Input, child(op, 0, all), rest+"└─ ", rest+"   ")
 		return
 	}
-	f.b.WriteString(head + f.line(n) + f.counts(op) + "\n")
+	f.b.WriteString(head + f.line(n) + f.counts(n, op) + "\n")
 	inputs := n.Inputs()
 	if s, ok := n.(*Spool); ok {
 		if f.spools[s.ID] {
@@ -114,11 +118,22 @@ func child(op *profile.Operator, i, n int) *profile.Operator {
 	return op.Children[i]
 }
 
-func (f *formatter) counts(op *profile.Operator) string {
-	if op == nil {
-		return ""
+func (f *formatter) counts(n Node, op *profile.Operator) string {
+	expected := ""
+	if e, ok := f.estimates[n]; ok {
+		expected = strconv.FormatFloat(e, 'f', 0, 64)
 	}
-	s := fmt.Sprintf("  {rows %d, time %s", op.RowsOut.Load(), duration(time.Duration(op.Nanos.Load())))
+	if op == nil {
+		if expected == "" {
+			return ""
+		}
+		return "  {about " + expected + " rows}"
+	}
+	s := fmt.Sprintf("  {rows %d", op.RowsOut.Load())
+	if expected != "" {
+		s += " (about " + expected + " expected)"
+	}
+	s += ", time " + duration(time.Duration(op.Nanos.Load()))
 	if p := op.PeakBytes.Load(); p > 0 {
 		s += ", memory " + size(p)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -49,4 +50,48 @@ func TestFormatProfile(t *testing.T) {
 		"         removed 1 manifest by bounds: id > 3",
 	}
 	require.Equal(t, strings.Join(want, "\n")+"\n", out)
+}
+
+// TestExplainShowsEstimates checks the rows that the optimizer expects, beside those there were, as text and as JSON.
+func TestExplainShowsEstimates(t *testing.T) {
+	env, _ := testEnvironment(t)
+	p, err := Build(context.Background(), "explain select dept, count(*) from s.emp where id > 3 group by dept", env)
+	require.NoError(t, err)
+	x := p.Root.(*Explain)
+	for _, line := range strings.Split(strings.TrimSpace(x.Text(nil)), "\n") {
+		if strings.Contains(line, "Aggregate") || strings.Contains(line, "Scan") {
+			require.Regexp(t, `\{about \d+ rows\}$`, line)
+		}
+	}
+	scan := &profile.Operator{Name: "Scan", Scan: &profile.Scan{Table: "lake.s.emp", SnapshotID: 1}}
+	scan.Scan.Files.Add(90, 5)
+	scan.Scan.BytesRead.Store(2048)
+	scan.Scan.Removed(profile.Removal{Level: "file", Means: "partition", Predicate: "day < 3"}, 85)
+	agg := &profile.Operator{Name: "Aggregate", Children: []*profile.Operator{scan}}
+	agg.RowsOut.Store(4)
+	agg.SpilledBytes.Store(77)
+	q := profile.New("q", "")
+	q.SetRoot(&profile.Operator{Name: "Project", Children: []*profile.Operator{agg}})
+	q.Phase("plan", time.Now())
+	require.Regexp(t, `Aggregate by \[dept\] .*\{rows 4 \(about \d+ expected\), time 0µs, spilled 77 B\}`, x.Text(q))
+
+	p, err = Build(context.Background(), "explain (analyze, format json) select dept, count(*) from s.emp where id > 3 group by dept", env)
+	require.NoError(t, err)
+	var doc struct {
+		Plan   planJSON
+		Phases []phaseJSON
+	}
+	require.NoError(t, json.Unmarshal([]byte(p.Root.(*Explain).Text(q)), &doc))
+	require.Equal(t, "plan", doc.Phases[0].Name)
+	require.Equal(t, "Project", doc.Plan.Operator)
+	a := doc.Plan.Inputs[0]
+	require.Equal(t, "Aggregate", a.Operator)
+	require.EqualValues(t, 4, *a.Rows)
+	require.EqualValues(t, 77, *a.SpilledBytes)
+	require.Positive(t, *a.EstimatedRows)
+	s := a.Inputs[0].Scan
+	require.Equal(t, funnelJSON{90, 5}, s.Funnel["files"])
+	require.EqualValues(t, 2048, *s.BytesRead)
+	require.Equal(t, []string{"(id > 3)"}, s.Filters)
+	require.Equal(t, []removedJSON{{"file", "partition", "day < 3", 85}}, s.Removed)
 }

@@ -15,6 +15,8 @@ type lowering struct {
 	o      *optimizer
 	spools map[*spool]*lowered
 	params []vector.Type
+	// estimates are the rows expected of nodes.
+	estimates map[Node]float64
 }
 
 // lowered is a node with the ids of its columns by position.
@@ -106,6 +108,12 @@ func (w *lowering) exprColumn(id int, e expr.Expr) Column {
 
 // lower makes a node. It panics with missing for faults of the passes; lowerAll turns that into an error.
 func (w *lowering) lower(r rel) *lowered {
+	l := w.lowerAny(r)
+	w.estimates[l.node] = w.o.estimate(r)
+	return l
+}
+
+func (w *lowering) lowerAny(r rel) *lowered {
 	switch n := r.(type) {
 	case *scanRel:
 		return w.scan(n)

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -289,6 +290,12 @@ func TestExplainAnalyzeShowsPruning(t *testing.T) {
 	require.Equal(t, 3, read, text)
 	require.Greater(t, exist, 40, text)
 	require.Regexp(t, `removed \d+ files by partition: \(event_time < TIMESTAMP`, text)
+	require.Regexp(t, `Scan .*\{rows \d+ \(about \d+ expected\), time`, text)
+
+	lines, err = texts(context.Background(), cl, "EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM samples.events WHERE event_time < TIMESTAMP '2026-01-04 00:00:00'")
+	require.NoError(t, err)
+	require.True(t, json.Valid([]byte(strings.Join(lines, "\n"))))
+	require.Contains(t, strings.Join(lines, "\n"), `"kept": 3`)
 }
 
 func texts(ctx context.Context, cl *flightsql.Client, sql string) ([]string, error) {

@@ -1,6 +1,10 @@
 package sql
 
-import "github.com/skua-db/skua/fault"
+import (
+	"strings"
+
+	"github.com/skua-db/skua/fault"
+)
 
 // writes are the first words of statements that change something.
 var writes = map[string]bool{
@@ -111,7 +115,13 @@ func (p *parser) explain() Statement {
 			case "VERBOSE":
 				x.Verbose = !p.kw("FALSE")
 				p.kw("TRUE")
-			case "TYPE", "FORMAT":
+			case "FORMAT":
+				v := p.cur()
+				if x.Format = strings.ToUpper(v.text); v.kind != tIdent || x.Format != "TEXT" && x.Format != "JSON" {
+					p.expected("TEXT", "JSON")
+				}
+				p.i++
+			case "TYPE":
 				v := p.cur()
 				if v.kind != tIdent {
 					p.expected("a name")

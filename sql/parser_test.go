@@ -105,6 +105,8 @@ select date(x), year(x), left(a, 1), right(a, 1), replace(a, 'b', 'c'), format('
 explain select 1
 explain analyze verbose select 1
 explain (type logical, format text) select 1
+explain (format json) select 1
+explain (analyze, verbose, format json) select 1
 show catalogs
 show schemas from c like 'a%' escape '\'
 show tables in c."a.b"

@@ -13,6 +13,18 @@ func (p *printer) statement(s Statement) {
 		p.query(s)
 	case *Explain:
 		p.s("EXPLAIN ")
+		if s.Format != "" {
+			p.s("(FORMAT ", s.Format)
+			if s.Analyze {
+				p.s(", ANALYZE")
+			}
+			if s.Verbose {
+				p.s(", VERBOSE")
+			}
+			p.s(") ")
+			p.statement(s.Statement)
+			return
+		}
 		if s.Analyze {
 			p.s("ANALYZE ")
 		}

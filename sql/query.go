@@ -188,10 +188,11 @@ func (*Unnest) tableRef()    {}
 func (*TableCall) tableRef() {}
 func (*Join) tableRef()      {}
 
-// Explain is EXPLAIN [ANALYZE] [VERBOSE] statement.
+// Explain is EXPLAIN [ANALYZE] [VERBOSE] statement, or with options in parentheses. Format is TEXT or JSON; empty when it is not given.
 type Explain struct {
 	Pos              Pos
 	Analyze, Verbose bool
+	Format           string
 	Statement        Statement
 }
 
