@@ -139,18 +139,24 @@ func (l *lake) pagesEndOf(path string, sealed []byte) int {
 }
 
 // encryptedLake unpacks the encrypted tables that Iceberg Java wrote.
-func encryptedLake(t *testing.T) (dir string) {
+func encryptedLake(t *testing.T) string {
+	dir := t.TempDir()
+	unpack(t, "jenc", dir)
+	return filepath.Join(dir, "skua-lake/jenc")
+}
+
+// unpack writes the tables of a group of conformance cases below dir.
+func unpack(t *testing.T, group, dir string) {
 	t.Helper()
-	f, err := os.Open("../integration/conformance/jenc.tar.gz")
+	f, err := os.Open("../integration/conformance/" + group + ".tar.gz")
 	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
 	require.NoError(t, err)
-	dir = t.TempDir()
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return filepath.Join(dir, "skua-lake/jenc")
+			return
 		}
 		require.NoError(t, err)
 		if h.Typeflag != tar.TypeReg {
