@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -26,7 +25,7 @@ func (c *pathCache) get(s string) (*jsonPath, error) {
 }
 
 // jsonPathFn registers a function of JSON text and a path, for both varchar and json.
-func jsonPathFn[R any](name, ret, doc string, f func(v any, p *jsonPath) (R, error)) {
+func jsonPathFn[R any](name, ret, doc string, f func(v any, p *jsonPath) (R, error), opts ...option) {
 	for _, t := range []string{"varchar", "json"} {
 		defMake(name, "("+t+", varchar) "+ret, doc, func(*binding) (kernel, error) {
 			var cache pathCache
@@ -42,7 +41,7 @@ func jsonPathFn[R any](name, ret, doc string, f func(v any, p *jsonPath) (R, err
 				}
 				return f(v, p)
 			}), nil
-		}, mayNull)
+		}, append(opts, mayNull)...)
 	}
 }
 
@@ -87,7 +86,7 @@ func init() {
 		if !ok {
 			return "", errNull
 		}
-		return jsonText(x), nil
+		return jsonText(shortNumbers(x)), nil
 	})
 	jsonPathFn("json_extract_scalar", "varchar", "the scalar at a path as text", func(v any, p *jsonPath) (string, error) {
 		p.strict = true
@@ -99,33 +98,7 @@ func init() {
 		}
 		return "", errNull
 	})
-	jsonPathFn("json_value", "varchar", "the one scalar at a path as text; null when there is none", func(v any, p *jsonPath) (string, error) {
-		items, ok := p.find(v)
-		if ok && len(items) == 1 {
-			if s, ok := scalarText(items[0]); ok {
-				return s, nil
-			}
-		}
-		return "", errNull
-	})
-	jsonPathFn("json_query", "varchar", "the part at a path as JSON text; null when it is not one item", func(v any, p *jsonPath) (string, error) {
-		items, ok := p.find(v)
-		if !ok || len(items) != 1 {
-			return "", errNull
-		}
-		return jsonText(items[0]), nil
-	})
-	jsonPathFn("json_query_wrapped", "varchar", "the parts at a path as a JSON array", func(v any, p *jsonPath) (string, error) {
-		items, ok := p.find(v)
-		if !ok || len(items) == 0 {
-			return "", errNull
-		}
-		return jsonText(items), nil
-	})
-	jsonPathFn("json_exists", "boolean", "whether there is something at a path", func(v any, p *jsonPath) (bool, error) {
-		items, ok := p.find(v)
-		return ok && len(items) > 0, nil
-	})
+	sqlJSON()
 	jsonPathFn("json_size", "bigint", "number of elements or members at a path; 0 of a scalar", func(v any, p *jsonPath) (int64, error) {
 		x, ok := first(v, p)
 		if !ok {
@@ -147,7 +120,7 @@ func init() {
 			}
 			return "", badArgument("%q is not JSON", s)
 		}
-		return jsonText(v), nil
+		return jsonText(normalJSON(v)), nil
 	}))
 	def("json_format", "(json) varchar", "JSON as text", fn1(func(_ *evalCall, s string) (string, error) { return s, nil }))
 	for _, t := range []string{"varchar", "json"} {
@@ -205,52 +178,6 @@ func init() {
 			}, mayNull)
 		}
 	}
-	defMake("json_array", "(any...) varchar", "a JSON array of the arguments, without nulls", func(b *binding) (kernel, error) {
-		types := argTypes(b)
-		return fnN(func(x *evalCall, args []vector.Value) (vector.Value, error) {
-			var out bytes.Buffer
-			out.WriteByte('[')
-			for i, a := range args {
-				if a == nil {
-					continue
-				}
-				if out.Len() > 1 {
-					out.WriteByte(',')
-				}
-				if err := writeJSON(&out, a, types[i], x.ctx); err != nil {
-					return nil, err
-				}
-			}
-			out.WriteByte(']')
-			return out.String(), nil
-		}), nil
-	}, notNullResult, optionally)
-	defMake("json_object", "(any...) varchar", "a JSON object of keys and values in turn", func(b *binding) (kernel, error) {
-		types := argTypes(b)
-		if len(types)%2 != 0 {
-			return nil, mismatch("json_object needs a value for each key")
-		}
-		return fnN(func(x *evalCall, args []vector.Value) (vector.Value, error) {
-			var out bytes.Buffer
-			out.WriteByte('{')
-			for i := 0; i < len(args); i += 2 {
-				if i > 0 {
-					out.WriteByte(',')
-				}
-				k, ok := args[i].(string)
-				if !ok {
-					return nil, badArgument("a key of json_object must be text and not null")
-				}
-				quoteJSON(&out, k)
-				out.WriteByte(':')
-				if err := writeJSON(&out, args[i+1], types[i+1], x.ctx); err != nil {
-					return nil, err
-				}
-			}
-			out.WriteByte('}')
-			return out.String(), nil
-		}), nil
-	}, notNullResult, optionally)
 }
 
 func argTypes(b *binding) []vector.Type {

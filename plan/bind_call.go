@@ -44,7 +44,7 @@ func (x *exprBinder) call(c *sql.Call) (expr.Expr, error) {
 			return nil, x.b.place(at, err)
 		}
 		return nil, x.b.errorf(at, fault.Invalid, "FUNCTION_NOT_AGGREGATE", "%s is no aggregate function: DISTINCT, FILTER and ORDER BY do not go with it", name)
-	case c.JSON != nil:
+	case isJSONFunction(name):
 		return x.jsonCall(name, c)
 	case (name == "variant_get" || name == "try_variant_get") && len(c.Args) == 3 && c.ArgNames == nil:
 		return x.variantGet(c, name == "try_variant_get")
@@ -87,28 +87,6 @@ func (x *exprBinder) lambdaArg(l *sql.Lambda) func([]vector.Type) (*expr.Lambda,
 		out.Body = body
 		return out, nil
 	}
-}
-
-// jsonCall binds the JSON functions with clauses: the defaults are arguments, RETURNING is a cast of the text result.
-func (x *exprBinder) jsonCall(name string, c *sql.Call) (expr.Expr, error) {
-	o := c.JSON
-	plain := *c
-	plain.JSON = nil
-	if o.Wrapper == "WITH UNCONDITIONAL" {
-		plain.Name = []sql.Ident{{Pos: c.At(), Name: "json_query_wrapped"}}
-	}
-	if o.Wrapper == "WITH CONDITIONAL" || o.Quotes != "" || o.OnNull != "" || o.OnEmpty != "" && o.OnEmpty != "NULL" || o.OnError != "" && o.OnError != "NULL" && name == "json_value" || name != "json_value" && o.Returning != nil {
-		return nil, x.b.unsupported(c.At(), "%s with these clauses is not supported", name)
-	}
-	v, err := x.call(&plain)
-	if err != nil || o.Returning == nil {
-		return v, err
-	}
-	t, err := x.b.typeOf(o.Returning)
-	if err != nil {
-		return nil, err
-	}
-	return expr.NewCast(v, t, true)
 }
 
 // aggregate binds a call of an aggregate function and gives the column of its result.
@@ -337,6 +315,14 @@ func (x *exprBinder) grouped(e expr.Expr) (expr.Expr, error) {
 			}
 		}
 		return e
+	}
+	if l, ok := e.(*expr.Literal); ok && x.group.sets != nil {
+		// A constant that is a key is null where the grouping set leaves it out.
+		for i, k := range x.group.keys {
+			if expr.Equal(l, k) {
+				return x.b.cols.ref(x.group.keyCols[i]), nil
+			}
+		}
 	}
 	out := lift(e)
 	return out, fail

@@ -38,6 +38,9 @@ func (b *binder) changes(t *sql.TableCall, name string) (rel, *scope, error) {
 	if meta != "" {
 		return nil, nil, b.errorf(c.At(), fault.Invalid, "INVALID_ARGUMENTS", "a metadata table has no changes")
 	}
+	if tab.Access != nil {
+		return nil, nil, b.errorf(c.At(), fault.Denied, "PERMISSION_DENIED", "changes tell of rows and columns that you may not see in %s", tab.FullName())
+	}
 	snap, err := b.changesEnd(tab, args.end)
 	if err != nil {
 		return nil, nil, b.place(c.At(), err)

@@ -66,6 +66,9 @@ func (b *binder) tableName(t *sql.TableName, outer *scope) (rel, *scope, error) 
 	}
 	qual := qualifier(t.Alias, tab.Catalog, tab.Namespace.String(), name)
 	if meta != "" {
+		if tab.Access != nil {
+			return nil, nil, b.errorf(at, fault.Denied, "PERMISSION_DENIED", "metadata tables tell of rows and columns that you may not see in %s", full)
+		}
 		if t.Sample != nil {
 			return nil, nil, b.unsupported(t.Sample.Pos, "TABLESAMPLE is not supported on metadata tables")
 		}
@@ -81,6 +84,9 @@ func (b *binder) tableName(t *sql.TableName, outer *scope) (rel, *scope, error) 
 
 // scan binds a table at a snapshot, whose columns may be qualified by qual.
 func (b *binder) scan(at sql.Pos, tab *catalog.Table, snap catalog.Snapshot, sample *sql.Sample, alias *sql.Alias, qual []string) (rel, *scope, error) {
+	if tab.Access != nil {
+		return b.partialScan(at, tab, snap, sample, alias, qual)
+	}
 	full := tab.FullName()
 	scan := &scanRel{table: tab, snap: snap, limit: -1}
 	s := &bound{rel: scan}
@@ -103,19 +109,24 @@ func (b *binder) scan(at sql.Pos, tab *catalog.Table, snap catalog.Snapshot, sam
 		return nil, nil, err
 	}
 	sc.scans = []scopeScan{{qual, scan}}
-	var out rel = scan
-	if scan.sample != nil {
-		random, err := expr.NewCall("random", nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, err := expr.NewCompare(expr.Lt, random, &expr.Literal{Value: scan.sample.fraction, Typ: vector.Of(vector.Double)})
-		if err != nil {
-			return nil, nil, err
-		}
-		out = &filterRel{scan, []expr.Expr{c}}
+	out, err := sampled(scan, scan.sample)
+	return out, sc, err
+}
+
+// sampled keeps each row by chance; s may be nil.
+func sampled(in rel, s *sampleSpec) (rel, error) {
+	if s == nil {
+		return in, nil
 	}
-	return out, sc, nil
+	random, err := expr.NewCall("random", nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := expr.NewCompare(expr.Lt, random, &expr.Literal{Value: s.fraction, Typ: vector.Of(vector.Double)})
+	if err != nil {
+		return nil, err
+	}
+	return &filterRel{in, []expr.Expr{c}}, nil
 }
 
 // sample reads TABLESAMPLE; both methods keep each row by chance.

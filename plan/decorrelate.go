@@ -88,7 +88,7 @@ func (o *optimizer) pull(r rel, corr idSet) (rel, []expr.Expr, bool) {
 		if !ok {
 			return nil, nil, false
 		}
-		c := &projectRel{in: in, list: slices.Clone(n.list), cols: slices.Clone(n.cols)}
+		c := &projectRel{in: in, list: slices.Clone(n.list), cols: slices.Clone(n.cols), guard: n.guard}
 		for _, id := range innerColumns(preds, corr) {
 			if !slices.Contains(c.cols, id) {
 				c.list, c.cols = append(c.list, o.cols.ref(id)), append(c.cols, id)

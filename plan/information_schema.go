@@ -217,7 +217,7 @@ func (b *binder) columnsOf(cat catalog.Catalog) (*bound, error) {
 			}
 			return nil
 		}
-		for i, f := range t.Metadata.CurrentSchema().Fields() {
+		for i, f := range t.Fields(t.Metadata.CurrentSchema()) {
 			null := "YES"
 			if f.Required {
 				null = "NO"

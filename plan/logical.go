@@ -72,6 +72,8 @@ type projectRel struct {
 	list  []expr.Expr
 	cols  []int
 	names []string // names of the output where they differ from the columns'; nil else
+	// guard keeps predicates that may fail above: they would tell of rows that an access policy hides.
+	guard bool
 }
 
 type aggRel struct {
@@ -383,7 +385,7 @@ func (r *filterRel) rewrite(_ func(int) int, f func(expr.Expr) expr.Expr) rel {
 }
 
 func (r *projectRel) rewrite(ids func(int) int, f func(expr.Expr) expr.Expr) rel {
-	return &projectRel{in: r.in, list: mapExprs(r.list, f), cols: mapIDs(r.cols, ids), names: r.names}
+	return &projectRel{in: r.in, list: mapExprs(r.list, f), cols: mapIDs(r.cols, ids), names: r.names, guard: r.guard}
 }
 
 func (r *aggRel) rewrite(ids func(int) int, f func(expr.Expr) expr.Expr) rel {

@@ -73,7 +73,7 @@ func (o *optimizer) push(r rel, conds []expr.Expr) rel {
 		var down, stay []expr.Expr
 		for _, c := range conds {
 			s := replaceColumns(c, m)
-			if expr.Volatile(s) || len(expr.Columns(c)) == 0 && expr.Volatile(c) {
+			if expr.Volatile(s) || len(expr.Columns(c)) == 0 && expr.Volatile(c) || n.guard && !neverFails(c) {
 				stay = append(stay, c)
 			} else {
 				down = append(down, s)

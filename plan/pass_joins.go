@@ -206,6 +206,9 @@ type order struct {
 	cost float64
 }
 
+// maxClass bounds the columns of a class whose equalities are all spelled out.
+const maxClass = 16
+
 func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 	g := &graph{o: o, leaves: leaves}
 	owner := map[int]int{}
@@ -216,12 +219,13 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 		}
 	}
 	classes := newClasses(conds)
+	members := classes.members()
 	type pair struct{ a, b int }
 	seen := map[pair]bool{}
 	// Columns that are all equal draw on one domain, which is no larger than the smallest table among them: customers and suppliers
 	// of one nation meet by 25 nations, not by the number of suppliers.
 	domain := map[int]float64{}
-	for root, m := range classes.members() {
+	for root, m := range members {
 		for _, id := range m {
 			if i, ok := owner[id]; ok {
 				n := o.base(leaves[i], id)
@@ -241,7 +245,7 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 		if eq, ok := c.(*expr.Compare); ok && (eq.Op == expr.Eq || eq.Op == expr.NotDistinct) && bits.OnesCount64(e.needs) == 2 {
 			e.eq = true
 			e.sel = 1 / max(1, o.distinct(eq.L, eq.R, leaves, owner))
-			if a, b, ok := columnPair(c); ok {
+			if a, b, ok := columnPair(c); ok && len(members[classes.find(a)]) <= maxClass {
 				e.class = classes.find(a)
 				if n, ok := domain[e.class]; ok {
 					e.sel = 1 / max(1, n)
@@ -254,16 +258,16 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 	for _, c := range conds {
 		add(c)
 	}
-	// What follows from the equalities may join relations that no predicate names together.
-	members := classes.members()
+	// What follows from the equalities may join relations that no predicate names together. Two columns of one relation are compared in
+	// it: build relies on the columns of a class being equal on either side of a join.
 	for _, root := range slices.Sorted(maps.Keys(members)) { // in a fixed order, so that plans are the same each time
 		m := members[root]
-		if len(m) > 16 {
+		if len(m) > maxClass {
 			continue
 		}
 		for i, a := range m {
 			for _, b := range m[i+1:] {
-				if oa, ok := owner[a]; !ok || seen[pair{a, b}] || owner[b] == oa {
+				if _, ok := owner[a]; !ok || seen[pair{a, b}] {
 					continue
 				}
 				if _, ok := owner[b]; !ok {

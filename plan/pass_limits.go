@@ -33,7 +33,7 @@ func (o *optimizer) mergeProjects(r rel) (rel, error) {
 				}
 				m[id] = e
 			}
-			p = &projectRel{in: q.in, list: mapExprs(p.list, func(e expr.Expr) expr.Expr { return replaceColumns(e, m) }), cols: p.cols, names: p.names}
+			p = &projectRel{in: q.in, list: mapExprs(p.list, func(e expr.Expr) expr.Expr { return replaceColumns(e, m) }), cols: p.cols, names: p.names, guard: p.guard || q.guard}
 		}
 	}), nil
 }

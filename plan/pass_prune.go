@@ -51,7 +51,7 @@ func (o *optimizer) prune(r rel, need idSet, spools map[*spool]idSet) rel {
 		}
 		return c
 	case *projectRel:
-		c := &projectRel{}
+		c := &projectRel{guard: n.guard}
 		for i, id := range n.cols {
 			if need[id] {
 				c.list, c.cols = append(c.list, n.list[i]), append(c.cols, id)

@@ -86,7 +86,7 @@ func (b *binder) show(s *sql.Show) (*bound, error) {
 					parts[id] = true
 				}
 			}
-			for _, f := range t.Metadata.CurrentSchema().Fields() {
+			for _, f := range t.Fields(t.Metadata.CurrentSchema()) {
 				extra := ""
 				if parts[f.ID] {
 					extra = "partition key"
@@ -193,7 +193,7 @@ func (b *binder) schema(parts []sql.Ident) (catalog.Catalog, catalog.Namespace, 
 func createTable(t *catalog.Table) string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "CREATE TABLE %s.%s.%s (\n", sql.Quote(t.Catalog), sql.Quote(t.Namespace.String()), sql.Quote(t.Name))
-	fields := t.Metadata.CurrentSchema().Fields()
+	fields := t.Fields(t.Metadata.CurrentSchema())
 	for i, f := range fields {
 		fmt.Fprintf(&w, "   %s %s", sql.Quote(f.Name), typeName(f.Type))
 		if f.Required {
@@ -214,6 +214,9 @@ func createTable(t *catalog.Table) string {
 		name, ok := t.Metadata.CurrentSchema().FindColumnName(f.SourceID())
 		if !ok {
 			name = f.Name
+		}
+		if !slices.ContainsFunc(fields, func(c iceberg.NestedField) bool { return c.ID == f.SourceID() }) && t.Access != nil {
+			continue
 		}
 		parts = append(parts, sql.QuoteText(partitionText(f.Transform, name)))
 	}

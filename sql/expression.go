@@ -273,6 +273,7 @@ type JSONOptions struct {
 	Quotes           string // KEEP, OMIT
 	OnEmpty, OnError string // NULL, ERROR, DEFAULT, EMPTY ARRAY, EMPTY OBJECT, TRUE, FALSE, UNKNOWN
 	OnNull           string // of JSON_OBJECT and JSON_ARRAY: NULL, ABSENT
+	UniqueKeys       bool   // of JSON_OBJECT
 	EmptyDefault     Expr
 	ErrorDefault     Expr
 }

@@ -382,6 +382,11 @@ func (p *parser) jsonOptions(c *Call) {
 			o.Returning = p.typ()
 		case p.is("WITH") || p.is("WITHOUT"):
 			o.Wrapper = strings.ToUpper(p.advance().text)
+			if p.word("unique") {
+				p.word("keys")
+				o.UniqueKeys, o.Wrapper = o.Wrapper == "WITH", ""
+				break
+			}
 			if o.Wrapper == "WITH" {
 				mode := " UNCONDITIONAL"
 				if t := strings.ToUpper(p.cur().text); p.at(tIdent) && (t == "CONDITIONAL" || t == "UNCONDITIONAL") {
@@ -403,6 +408,11 @@ func (p *parser) jsonOptions(c *Call) {
 				p.expected("QUOTES")
 			}
 			p.i++
+			if p.kw("ON") {
+				if !p.word("scalar") || !p.word("string") {
+					p.expected("SCALAR STRING")
+				}
+			}
 		case p.is("NULL"), p.is("ERROR"), p.is("EMPTY"), p.is("TRUE"), p.is("FALSE"), p.is("UNKNOWN"), p.at(tIdent) && strings.EqualFold(p.cur().text, "default"),
 			p.at(tIdent) && strings.EqualFold(p.cur().text, "absent"):
 			what := strings.ToUpper(p.advance().text)

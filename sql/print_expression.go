@@ -449,6 +449,9 @@ func (p *printer) special(c *Call) {
 }
 
 func (p *printer) json(o *JSONOptions) {
+	if o.UniqueKeys {
+		p.s(" WITH UNIQUE KEYS")
+	}
 	if o.Returning != nil {
 		p.s(" RETURNING ")
 		p.typ(o.Returning)
