@@ -31,7 +31,7 @@ func (f *fileNode) onceARow() bool {
 	case f.kind != vector.Null:
 		return false
 	case f.orc != nil:
-		return !f.orc.Repeated
+		return !f.orc.Repeated && f.orc.Kind != orc.Union
 	}
 	return f.pq.IsLeaf() && f.pq.MaxRep == 0
 }

@@ -41,7 +41,7 @@ func (f *fileNode) required() bool {
 		return !f.av.Nullable() && f.av.Kind != avro.Union
 	}
 	if f.orc != nil {
-		return f.orc.Attributes["iceberg.required"] == "true"
+		return f.orc.Attributes["iceberg.required"] == "true" && (f.orc.Kind != orc.Union || f.kind == vector.Row)
 	}
 	return f.pq.Repetition != parquet.Optional
 }
@@ -87,6 +87,8 @@ func (m *schemaMaker) typeOf(n *fileNode) (iceberg.Type, error) {
 func orcType(n *orc.Node) (iceberg.Type, error) {
 	micros := n.Attributes["iceberg.timestamp-unit"] == "MICROS"
 	switch n.Kind {
+	case orc.Union: // its tag: see orcTree
+		return iceberg.PrimitiveTypes.Int32, nil
 	case orc.Boolean:
 		return iceberg.PrimitiveTypes.Bool, nil
 	case orc.Byte, orc.Short, orc.Int:

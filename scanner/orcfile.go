@@ -20,6 +20,9 @@ func orcTree(n *orc.Node) *fileNode {
 	switch n.Kind {
 	case orc.Struct:
 		f.kind = vector.Row
+	case orc.Union: // read as a row of the tag and the members
+		f.kind = vector.Row
+		f.kids = append(f.kids, &fileNode{id: -1, name: orc.UnionField(0), orc: n})
 	case orc.List:
 		f.kind = vector.Array
 	case orc.Map:

@@ -21,6 +21,7 @@ type column struct {
 	present *bitRuns // nil: whatever the parent has is there
 	leaf    leaf
 	lengths *intRuns // of a list or map
+	union   *union
 
 	constant *vector.Vector // of a column that the file does not have
 	out      vector.Vector
@@ -39,6 +40,7 @@ const (
 	leafColumn
 	structColumn
 	listColumn
+	unionColumn
 )
 
 // leaf decodes the values of a primitive column. Values are decoded densely first and then spread over the slots.
@@ -134,6 +136,8 @@ func (c *column) read(n int, parent []uint64, stored int) error {
 		}
 		c.out.Children = kids
 		return nil
+	case unionColumn:
+		return c.readUnion(n, m, valid, kids)
 	}
 	total, err := c.readOffsets(n, m, valid)
 	if err != nil {
@@ -219,8 +223,11 @@ func (c *column) skip(stored int64) error {
 			return err
 		}
 	}
-	if c.kind == leafColumn {
+	switch c.kind {
+	case leafColumn:
 		return c.leaf.skip(stored)
+	case unionColumn:
+		return c.skipUnion(stored)
 	}
 	if c.kind == listColumn {
 		var err error
@@ -247,6 +254,8 @@ func (c *column) width() int {
 		n += c.leaf.width()
 	case listColumn:
 		n += c.lengths.width()
+	case unionColumn:
+		n += c.union.tags.s.width() + 1
 	}
 	return n
 }
@@ -269,6 +278,10 @@ func (c *column) seek(indexes map[int]*rowIndex, g int) error {
 		}
 	case listColumn:
 		if err := c.lengths.seek(&p); err != nil {
+			return err
+		}
+	case unionColumn:
+		if err := c.union.tags.seek(&p); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,8 @@ func (c *column) places() []place {
 		out = append(out, c.leaf.places(at)...)
 	case listColumn:
 		out = append(out, place{c.lengths.s, at})
+	case unionColumn:
+		out = append(out, place{c.union.tags.s, at})
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/skua-db/skua/vector"
 )
 
-// naturalNode reads a column of any file in its own type; a union is asked for as an integer and refused.
+// naturalNode reads a column of any file in its own type.
 func naturalNode(n *Node) *Projection {
 	t := &wtype{kind: n.Kind, prec: n.Precision, scale: n.Scale}
 	p := &Projection{Node: n}
@@ -36,7 +36,11 @@ func naturalNode(n *Node) *Projection {
 		}
 		p.Type.Kind = vector.Row
 	case Union:
-		p.Type, p.Children = vector.Of(vector.Integer), nil
+		p.Type = vector.RowOf(vector.Field{Name: UnionField(0), Type: vector.Of(vector.Integer)})
+		for i, k := range p.Children {
+			p.Type.Fields = append(p.Type.Fields, vector.Field{Name: UnionField(i + 1), Type: k.Type})
+		}
+		p.Children = append([]*Projection{{Type: vector.Of(vector.Integer), Node: n}}, p.Children...)
 	default:
 		p.Type = t.natural()
 	}

@@ -38,14 +38,14 @@ func (b *builder) column(p *Projection) (*column, error) {
 		c.constant = vector.NewConstant(p.Type, p.Default)
 		return c, nil
 	}
-	if n.Kind == Union {
-		return nil, fault.New(fault.Unsupported, "column %s is a union, which Iceberg has no type for", n.Path())
-	}
 	if e := b.foot.encodings[n.Column].kind; e > encDictionaryV2 {
 		return nil, fault.New(fault.Corrupt, "column %s has the unknown encoding %d", n.Path(), e)
 	}
 	if _, ok := b.foot.streams[streamKey{n.Column, streamPresent}]; ok {
 		c.present = &bitRuns{runs: byteRuns{s: b.stream(n, streamPresent)}}
+	}
+	if n.Kind == Union {
+		return c, b.unionColumn(c, p)
 	}
 	switch p.Type.Kind {
 	case vector.Row, vector.Variant:

@@ -27,6 +27,8 @@ func everyType() []*wtype {
 		field("deep", List, field("", List, dict(""))),
 		field("map", Map, field("", String), field("", Struct, field("p", Boolean), field("q", List, field("", Double)))),
 		field("row", Struct, field("a", Int), field("n", Struct, dict("m"), dec("o", 12, 3), field("k", Byte)), field("w", Timestamp)),
+		field("u", Union, field("", Int), field("", String), field("", Struct, field("a", Long), field("l", List, dict("")))),
+		field("us", List, field("", Union, field("", Boolean), field("", Union, field("", Double), dec("", 7, 2)))),
 	}
 }
 
@@ -248,7 +250,23 @@ func TestPromotions(t *testing.T) {
 		})
 	}
 	_, err := one(t, field("c", Union), nil, vector.Of(vector.Integer), nil)
-	require.ErrorIs(t, err, fault.Unsupported)
+	require.ErrorIs(t, err, fault.Corrupt)
+	require.ErrorContains(t, err, "uniontype")
+}
+
+// TestUnionTagOutOfRange: a tag that names no member is damage.
+func TestUnionTagOutOfRange(t *testing.T) {
+	u := field("c", Union, field("", Int), field("", String))
+	w := newWriter(rand.New(rand.NewPCG(1, 1)), None, u)
+	w.stripe([][]vector.Value{{[]vector.Value{int32(7), nil, nil}}})
+	o, f := open(t, w.finish())
+	r, err := OpenStripe(context.Background(), o, f, 0, projections(f, []*wtype{u}), nil, Options{})
+	require.NoError(t, err)
+	defer r.Close()
+	r.NextBatch(10)
+	_, err = r.Read(context.Background(), 0)
+	require.ErrorIs(t, err, fault.Corrupt)
+	require.ErrorContains(t, err, "tag is 7")
 }
 
 // TestDefaults projects fields that the file lacks: a field of a struct is null where its struct is, and its default elsewhere.

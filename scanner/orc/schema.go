@@ -56,7 +56,7 @@ type Node struct {
 	Parent *Node
 	// Children: fields of a struct, element of a list, key and value of a map, members of a union.
 	Children []*Node
-	// Repeated is set for what stands below a list or map.
+	// Repeated is set for what stands below a list, map or union, and so has not one value a row.
 	Repeated bool
 
 	Precision, Scale int // of a decimal
@@ -163,7 +163,7 @@ func (f *Footer) node(types []rawType, parent *Node, name string, depth int) (*N
 	t := &types[at]
 	n := &Node{Name: name, ID: -1, Column: at, Parent: parent, Attributes: t.attributes, Precision: 38, Scale: 10}
 	if parent != nil {
-		n.Repeated = parent.Repeated || parent.Kind == List || parent.Kind == Map
+		n.Repeated = parent.Repeated || parent.Kind == List || parent.Kind == Map || parent.Kind == Union
 	}
 	if t.kind >= uint64(len(kindNames)) {
 		return nil, fault.New(fault.Corrupt, "type %d has an unknown kind", at)
@@ -198,7 +198,9 @@ func (f *Footer) node(types []rawType, parent *Node, name string, depth int) (*N
 	case Map:
 		names, want = []string{"key", "value"}, 2
 	case Union:
-		names = make([]string, want)
+		for i := range want {
+			names = append(names, UnionField(i+1))
+		}
 	default:
 		want = 0
 	}

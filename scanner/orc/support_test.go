@@ -73,6 +73,13 @@ func (t *wtype) natural() vector.Type {
 		return vector.MapOf(t.kids[0].natural(), t.kids[1].natural())
 	}
 	var fs []vector.Field
+	if t.kind == Union {
+		fs = append(fs, vector.Field{Name: UnionField(0), Type: vector.Of(vector.Integer), Nullable: true})
+		for i, k := range t.kids {
+			fs = append(fs, vector.Field{Name: UnionField(i + 1), Type: k.natural(), Nullable: true})
+		}
+		return vector.RowOf(fs...)
+	}
 	for _, k := range t.kids {
 		fs = append(fs, vector.Field{Name: k.name, Type: k.natural(), Nullable: true})
 	}
@@ -82,6 +89,13 @@ func (t *wtype) natural() vector.Type {
 // project reads a file's column in its own type.
 func project(n *Node, t vector.Type) *Projection {
 	p := &Projection{Type: t, Node: n}
+	if n.Kind == Union && t.Kind == vector.Row {
+		p.Children = append(p.Children, &Projection{Type: t.Fields[0].Type, Node: n})
+		for i, f := range t.Fields[1:] {
+			p.Children = append(p.Children, project(n.Children[i], f.Type))
+		}
+		return p
+	}
 	for i, f := range t.Fields {
 		p.Children = append(p.Children, project(n.Children[i], f.Type))
 	}
@@ -159,6 +173,18 @@ func randomValue(r *rand.Rand, t *wtype, nulls float64) vector.Value {
 		return out
 	}
 	out := []vector.Value{}
+	if t.kind == Union {
+		tag := r.IntN(len(t.kids))
+		out = append(out, int32(tag))
+		for i, k := range t.kids {
+			if i != tag {
+				out = append(out, nil)
+				continue
+			}
+			out = append(out, randomValue(r, k, nulls))
+		}
+		return out
+	}
 	for _, k := range t.kids {
 		out = append(out, randomValue(r, k, nulls))
 	}

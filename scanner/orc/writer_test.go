@@ -281,6 +281,34 @@ func (w *writer) column(t *wtype, vals []vector.Value, groups []int) {
 			w.column(k, kids[i], below)
 		}
 		return
+	case Union: // rows of the tag and the members, of which the one that the tag names counts
+		w.encoding(t, encDirect, 0)
+		tags := make([]byte, len(some))
+		for j, v := range some {
+			tags[j] = byte(v.([]vector.Value)[0].(int32))
+		}
+		w.add(t, streamData, w.byteRuns(tags), starts)
+		for i, k := range t.kids {
+			var kid []vector.Value
+			at := make([]int, len(starts))
+			for j, v := range some {
+				for g, start := range starts {
+					if start == j {
+						at[g] = len(kid)
+					}
+				}
+				if tags[j] == byte(i) {
+					kid = append(kid, v.([]vector.Value)[i+1])
+				}
+			}
+			for g, start := range starts {
+				if start == len(some) {
+					at[g] = len(kid)
+				}
+			}
+			w.column(k, kid, at)
+		}
+		return
 	case Struct:
 		w.encoding(t, encDirect, 0)
 		for i, k := range t.kids {
