@@ -171,8 +171,36 @@ func (p *projectLocal) push(ctx context.Context, c *vector.Chunk, out emit) erro
 
 // values gives literal rows; they are evaluated when the stream is read.
 func (r *run) values(x *plan.Values, op *profile.Operator) (*stream, error) {
+	// SHOW and information_schema make rows while the statement is planned: they count from here on.
+	if n := literalBytes(x); n >= countedLiterals {
+		held := &account{pool: r.q.Pool.Child(op.Name, 0), op: op}
+		r.atEnd(held.free)
+		if err := held.add(n); err != nil {
+			return nil, err
+		}
+	}
 	src := &solo{source: &valuesSource{x: x, ctx: r.q.Context}}
 	return &stream{branches: []branch{{src: &countedSource{op, src}}}, types: typesOf(x.Cols), ordered: true}, nil
+}
+
+// countedLiterals is the size of literal rows from which they are worth a reservation.
+const countedLiterals = 64 << 10
+
+// literalBytes is about what literal rows hold: an expression, a value and its text for each column.
+func literalBytes(x *plan.Values) int64 {
+	const cell = 112 // *expr.Literal, the interface to it, the boxed value
+	n := int64(0)
+	for _, row := range x.Rows {
+		n += cell * int64(len(row))
+		for _, e := range row {
+			if l, ok := e.(*expr.Literal); ok {
+				if s, ok := l.Value.(string); ok {
+					n += int64(len(s))
+				}
+			}
+		}
+	}
+	return n
 }
 
 type valuesSource struct {

@@ -730,6 +730,22 @@ func TestCancelAndMemory(t *testing.T) {
 	require.Zero(t, small.Used())
 }
 
+// TestLiteralRowsAreCounted holds rows that came with the plan to the query's limit.
+func TestLiteralRowsAreCounted(t *testing.T) {
+	v := &plan.Values{Cols: cols([]vector.Type{tStr})}
+	for range 1000 {
+		v.Rows = append(v.Rows, []expr.Expr{&expr.Literal{Value: strings.Repeat("x", 1000), Typ: tStr}})
+	}
+	pool := memory.NewPool("query", 1<<20)
+	_, err := Run(context.Background(), v, &Query{Pool: pool})
+	require.ErrorIs(t, err, fault.Exhausted)
+	require.ErrorContains(t, err, "operator Values wanted 1112000 bytes: raise limits.query.memory")
+	require.Zero(t, pool.Used())
+	rows, err := runWith(t, v, 2, memory.NewPool("query", 2<<20), nil)
+	require.NoError(t, err)
+	require.Len(t, rows, 1000)
+}
+
 func TestErrorsOfTheDataStopTheRun(t *testing.T) {
 	tab := randomTable(rand.New(rand.NewPCG(17, 18)), []vector.Type{tInt}, 5000, 50)
 	n := &plan.Project{Input: scanOf(0, tab), Exprs: []expr.Expr{fn("/", intLit(1), fn("-", col(0, tInt), col(0, tInt)))}, Cols: cols([]vector.Type{tInt})}

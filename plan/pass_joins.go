@@ -2,7 +2,6 @@ package plan
 
 import (
 	"maps"
-	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -224,14 +223,14 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 	seen := map[pair]bool{}
 	// Columns that are all equal draw on one domain, which is no larger than the smallest table among them: customers and suppliers
 	// of one nation meet by 25 nations, not by the number of suppliers.
-	domain := map[int]float64{}
+	domains := map[int]*keyDomain{}
 	for root, m := range members {
 		for _, id := range m {
 			if i, ok := owner[id]; ok {
-				n := o.base(leaves[i], id)
-				if old, ok := domain[root]; !ok || n < old {
-					domain[root] = n
+				if domains[root] == nil {
+					domains[root] = &keyDomain{}
 				}
+				o.widen(domains[root], leaves[i], id)
 			}
 		}
 	}
@@ -247,8 +246,8 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 			e.sel = 1 / max(1, o.distinct(eq.L, eq.R, leaves, owner))
 			if a, b, ok := columnPair(c); ok && len(members[classes.find(a)]) <= maxClass {
 				e.class = classes.find(a)
-				if n, ok := domain[e.class]; ok {
-					e.sel = 1 / max(1, n)
+				if d, ok := domains[e.class]; ok {
+					e.sel = 1 / max(1, d.size())
 				}
 				seen[pair{a, b}], seen[pair{b, a}] = true, true
 			}
@@ -280,21 +279,20 @@ func (o *optimizer) graph(leaves []rel, conds []expr.Expr) *graph {
 	return g
 }
 
-// distinct guesses the number of distinct values of a join key: a foreign key has no more values than the table it refers to has rows, so it is
-// the smaller of the two tables.
+// distinct guesses the number of distinct values of a join key.
 func (o *optimizer) distinct(l, r expr.Expr, leaves []rel, owner map[int]int) float64 {
-	n := math.Inf(1)
+	var d keyDomain
 	for _, e := range []expr.Expr{l, r} {
 		for _, id := range expr.Columns(e) {
 			if i, ok := owner[id]; ok {
-				n = min(n, o.base(leaves[i], id))
+				o.widen(&d, leaves[i], id)
 			}
 		}
 	}
-	if math.IsInf(n, 1) {
+	if d.least == 0 {
 		return 10
 	}
-	return n
+	return d.size()
 }
 
 // base is the number of rows of the table that column id comes from, before any filter.
@@ -519,7 +517,13 @@ func (o *optimizer) guess(r rel) float64 {
 		rows := o.tableRows(n)
 		sel := selectivity(n.conds)
 		for _, c := range n.conds {
-			if eq, ok := c.(*expr.Compare); ok && eq.Op == expr.Eq && rows < smallTable {
+			eq, ok := c.(*expr.Compare)
+			if !ok || eq.Op != expr.Eq {
+				continue
+			}
+			if known, ok := o.equalityShare(n, eq); ok {
+				sel *= known / equalShare
+			} else if rows < smallTable {
 				sel *= 1 / max(rows, 1) / equalShare // in a small table values are nearly unique
 			}
 		}
@@ -539,6 +543,9 @@ func (o *optimizer) guess(r rel) float64 {
 			if ids := expr.Columns(k); len(ids) == 1 {
 				if _, ok := k.(*expr.Column); ok {
 					d = o.base(n.in, ids[0])
+					if known, _, ok := o.values(n.in, ids[0]); ok {
+						d = known
+					}
 				}
 			}
 			groups *= d
