@@ -53,6 +53,8 @@ type Table struct {
 	Locations LocationMapping
 	// Keys unwraps the keys of an encrypted table; nil when the table is not encrypted.
 	Keys *encryption.Chain
+	// Access is what whoever loaded the table may see of it; nil is all.
+	Access *Access
 	// Extra holds what the metadata document says and iceberg-go's model drops.
 	Extra Extra
 	// Loaded is when the metadata was read.

@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	"go.uber.org/zap"
+
+	"github.com/skua-db/skua/access"
 	"github.com/skua-db/skua/catalog/rest"
 	"github.com/skua-db/skua/fault"
 )
@@ -58,6 +61,11 @@ func (l *Loaded) Check() error {
 	for i, t := range c.Auth.Tokens {
 		if t.Name == "" || len(t.Secret) < 16 {
 			fail(fmt.Sprintf("auth.tokens[%d]", i), "needs a name and a secret of at least 16 characters")
+		}
+	}
+	if f := c.Auth.PolicyFile; f != "" {
+		if _, err := access.Open(f, zap.NewNop()); err != nil {
+			fail("auth.policy_file", "%v", err)
 		}
 	}
 	for i, k := range c.Auth.TicketKeys {

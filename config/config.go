@@ -41,6 +41,7 @@ type Auth struct {
 	Anonymous  bool        `yaml:"anonymous" default:"false" doc:"Lets everybody in without credentials; allowed on loopback only."`
 	UsersFile  string      `yaml:"users_file" doc:"File of lines name:hash, the hash by bcrypt or argon2id."`
 	Tokens     []Token     `yaml:"tokens" doc:"Static bearer tokens."`
+	PolicyFile string      `yaml:"policy_file" doc:"File of rules that say what each principal may see (docs/access.md); without one everybody who may connect sees everything."`
 	TicketKeys []TicketKey `yaml:"ticket_keys" doc:"Keys that seal handles and tickets; the first seals, all open. Without one a random key is made at each start, so handles end with the process."`
 }
 

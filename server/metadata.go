@@ -43,10 +43,10 @@ func (c *catalogsCommand) schema(context.Context) (*arrow.Schema, error) {
 }
 func (c *catalogsCommand) ticket(context.Context) ([]byte, error) { return c.raw, nil }
 
-func (c *catalogsCommand) rows(_ context.Context, out *rowWriter) error {
+func (c *catalogsCommand) rows(ctx context.Context, out *rowWriter) error {
 	b := array.NewRecordBuilder(memory.Arrow(c.s.opt.Pool), schema_ref.Catalogs)
 	defer b.Release()
-	names := append([]string(nil), c.s.names...)
+	names := visible{ctx, c.s}.Names()
 	sort.Strings(names)
 	b.Field(0).(*array.StringBuilder).AppendValues(names, nil)
 	return out.batch(b.NewRecordBatch())
@@ -85,7 +85,7 @@ func (s *Server) eachNamespace(ctx context.Context, only *string, pattern *strin
 	if err != nil {
 		return err
 	}
-	names := append([]string(nil), s.names...)
+	names := visible{ctx, s}.Names()
 	sort.Strings(names)
 	for _, name := range names {
 		if only != nil && *only != name {
@@ -282,7 +282,7 @@ func (c *tablesCommand) load(ctx context.Context, tables []*tableName) error {
 
 // tableSchema is a table's schema as GetTables tells it, with the metadata that JDBC's getColumns reads.
 func tableSchema(t *catalog.Table) (*arrow.Schema, error) {
-	columns := t.Metadata.CurrentSchema().Fields()
+	columns := t.Fields(t.Metadata.CurrentSchema())
 	fields, err := catalog.FieldsOf(columns)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strconv"
+
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/skua-db/skua/plan"
@@ -20,6 +22,14 @@ const (
 	// smallValues is how many values a small plan holds at most.
 	smallValues = 10_000
 )
+
+// planKey names the plan of a ticket under the access policy in force: one made under another is made again.
+func (s *Server) planKey(ticket []byte) string {
+	if s.opt.Policy == nil {
+		return string(ticket)
+	}
+	return string(strconv.AppendUint(append(ticket[:len(ticket):len(ticket)], 0), s.opt.Policy.Version(), 10))
+}
 
 func newPlans() (*plans, error) {
 	small, err := lru.New[string, *plan.Prepared](smallPlans)

@@ -55,7 +55,9 @@ type Options struct {
 	// Files opens the lone files that statements name; nil, as for every server with a port, refuses them.
 	Files plan.Files
 
-	Auth   *Authenticator
+	Auth *Authenticator
+	// Policy tells when the access policy in front of Catalogs changes; nil when there is none.
+	Policy interface{ Version() uint64 }
 	Sealer *seal.Sealer
 	TLS    *tls.Config // nil: plaintext
 	// HandleLife is how long handles and tickets stay valid; default 24 h.
@@ -148,13 +150,30 @@ func New(opt Options) (*Server, error) {
 	return s, nil
 }
 
+// visible are the catalogs that are there for the caller of a context.
+type visible struct {
+	ctx context.Context
+	s   *Server
+}
+
 // Names implements plan.Catalogs.
-func (s *Server) Names() []string { return s.names }
+func (v visible) Names() []string {
+	names := make([]string, 0, len(v.s.names))
+	for _, n := range v.s.names {
+		if catalog.Visible(v.ctx, v.s.catalogs[n]) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
 
 // Catalog implements plan.Catalogs.
-func (s *Server) Catalog(name string) (catalog.Catalog, bool) {
-	c, ok := s.catalogs[name]
-	return c, ok
+func (v visible) Catalog(name string) (catalog.Catalog, bool) {
+	c, ok := v.s.catalogs[name]
+	if !ok || !catalog.Visible(v.ctx, c) {
+		return nil, false
+	}
+	return c, true
 }
 
 // Serve answers connections on l until Stop. It returns nil after a Stop.

@@ -199,7 +199,7 @@ func (s *Server) setSessionOptions(ctx context.Context, req *flight.SetSessionOp
 		text := ""
 		if v.GetOptionValue() != nil {
 			sv, ok := v.GetOptionValue().(*pb.SessionOptionValue_StringValue)
-			if !ok || sv.StringValue != "" && s.checkOption(key, sv.StringValue) != nil {
+			if !ok || sv.StringValue != "" && s.checkOption(ctx, key, sv.StringValue) != nil {
 				failed(key, flight.SetSessionOptionsResultErrorInvalidValue)
 				continue
 			}
@@ -211,9 +211,10 @@ func (s *Server) setSessionOptions(ctx context.Context, req *flight.SetSessionOp
 	return res, s.sendCookie(ctx, ses, setHeader)
 }
 
-func (s *Server) checkOption(key, value string) error {
-	if _, ok := s.catalogs[value]; key == "catalog" && !ok {
-		return fault.WithID(fault.NotFound, "CATALOG_NOT_FOUND", "catalog %q does not exist; there are %s", value, strings.Join(s.names, ", "))
+func (s *Server) checkOption(ctx context.Context, key, value string) error {
+	seen := visible{ctx, s}
+	if _, ok := seen.Catalog(value); key == "catalog" && !ok {
+		return fault.WithID(fault.NotFound, "CATALOG_NOT_FOUND", "catalog %q does not exist; there are %s", value, strings.Join(seen.Names(), ", "))
 	}
 	switch key {
 	case "workers":
@@ -323,7 +324,7 @@ func (s sessionState) named() map[string]string {
 }
 
 // apply makes the change of the session that a USE or SET SESSION statement asks for, and says what it did.
-func (s *Server) apply(ses *session, set *plan.Setting) (done string, err error) {
+func (s *Server) apply(ctx context.Context, ses *session, set *plan.Setting) (done string, err error) {
 	if set.Catalog != "" { // USE
 		ses.set("catalog", set.Catalog)
 		ses.set("schema", set.Schema)
@@ -341,7 +342,7 @@ func (s *Server) apply(ses *session, set *plan.Setting) (done string, err error)
 		value = ""
 	}
 	if value != "" || !set.Reset {
-		if err := s.checkOption(set.Name, value); err != nil {
+		if err := s.checkOption(ctx, set.Name, value); err != nil {
 			return "", err
 		}
 	}

@@ -44,13 +44,13 @@ func (s *Server) sealedStatement(ctx context.Context, blob []byte) (*statement, 
 	return &statement{s: s, h: h, blob: blob}, nil
 }
 
-func (st *statement) environment() (*plan.Environment, error) {
+func (st *statement) environment(ctx context.Context) (*plan.Environment, error) {
 	zone, err := time.LoadLocation(st.h.Session.Zone)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "time zone %q is not known", st.h.Session.Zone)
 	}
 	return &plan.Environment{
-		Catalogs: st.s, Catalog: st.h.Session.Catalog, Schema: st.h.Session.Schema, User: st.h.Principal,
+		Catalogs: visible{ctx, st.s}, Catalog: st.h.Session.Catalog, Schema: st.h.Session.Schema, User: st.h.Principal,
 		Dialect: st.h.Session.Dialect, Zone: zone, Now: time.Now(), Snapshots: st.h.Pins, Session: st.h.Session.named(),
 		MetadataTable: st.s.metadataTable, Files: st.s.opt.Files, ParamTypes: st.boundTypes(),
 	}, nil
@@ -72,12 +72,12 @@ func (st *statement) plan(ctx context.Context) error {
 		return nil
 	}
 	if st.blob != nil {
-		if p, ok := st.s.planned.get(string(st.blob)); ok {
+		if p, ok := st.s.planned.get(st.s.planKey(st.blob)); ok {
 			st.keep(p)
 			return nil
 		}
 	}
-	env, err := st.environment()
+	env, err := st.environment(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (st *statement) ticket(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	st.s.planned.add(string(blob), st.prepared)
+	st.s.planned.add(st.s.planKey(blob), st.prepared)
 	msg, err := anypb.New(&pb.TicketStatementQuery{StatementHandle: blob})
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (st *statement) rows(ctx context.Context, out *rowWriter) error {
 		return err
 	}
 	if set := st.prepared.Setting; set != nil {
-		done, err := st.s.apply(callerOf(ctx).session, set)
+		done, err := st.s.apply(ctx, callerOf(ctx).session, set)
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWr
 	defer pool.Release(wireBytes)
 	w := newChunkWriter(out, st.h.Session.wire().NewBatcher(st.fields))
 	for _, params := range bound {
-		env, err := st.environment()
+		env, err := st.environment(ctx)
 		if err != nil {
 			return err
 		}

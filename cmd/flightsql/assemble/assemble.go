@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 
+	"github.com/skua-db/skua/access"
 	"github.com/skua-db/skua/cache"
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/catalog/hadoop"
@@ -72,6 +73,15 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	if err != nil {
 		return nil, err
 	}
+	var policy *access.Source
+	if c.Auth.PolicyFile != "" {
+		if policy, err = access.Open(c.Auth.PolicyFile, log); err != nil {
+			return nil, err
+		}
+		for i := range catalogs {
+			catalogs[i] = access.Guard(catalogs[i], policy)
+		}
+	}
 	auth, err := authenticator(c)
 	if err != nil {
 		return nil, err
@@ -90,6 +100,9 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 		QueryTime: c.Limits.Query.Time, Spill: disk,
 		Concurrency: c.Limits.Concurrency.Queries, QueueTime: c.Limits.Concurrency.Wait,
 		Auth: auth, Sealer: sealer, TLS: transport, Version: version.String(), Log: log,
+	}
+	if policy != nil {
+		opt.Policy = policy
 	}
 	for _, set := range options {
 		set(&opt)
