@@ -153,10 +153,57 @@ func (ft *orcFooter) weight(g int) (rows, bytes int64) {
 // groupRanges gives the rows of a stripe that its row index leaves; nil for all.
 func (f *dataFile) groupRanges(ctx context.Context, o storage.Object, ft *orcFooter, g int) ([]parquet.RowRange, error) {
 	rows := ft.Stripes[g].NumRows
-	if ft.Stride <= 0 || rows <= ft.Stride {
+	if ft.Stride <= 0 {
 		return nil, nil
 	}
-	return f.keepRows(ft, g, rows, func(n *fileNode, want vector.Type) ([]parquet.PageBounds, error) {
-		return orc.GroupIndex(ctx, o, ft.Footer, g, n.orc, want)
-	})
+	var ranges []parquet.RowRange
+	if rows > ft.Stride {
+		var err error
+		ranges, err = f.keepRows(ft, g, rows, func(n *fileNode, want vector.Type) ([]parquet.PageBounds, error) {
+			return orc.GroupIndex(ctx, o, ft.Footer, g, n.orc, want)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f.bloomRanges(ctx, o, ft, g, ranges)
+}
+
+// bloomRanges takes those row groups of a stripe out of ranges (nil: all rows) whose bloom filters have none of the values that the filter
+// asks for.
+func (f *dataFile) bloomRanges(ctx context.Context, o storage.Object, ft *orcFooter, g int, ranges []parquet.RowRange) ([]parquet.RowRange, error) {
+	sc := f.sc
+	if sc.s.opt.Without.Indexes {
+		return ranges, nil
+	}
+	columns := sc.filter.Columns()
+	for _, e := range sc.filter.Equalities() {
+		leaf := f.leaf(ft, &columns[e.Column]).node
+		if leaf == nil || ranges != nil && len(ranges) == 0 {
+			continue
+		}
+		may, err := orc.BloomGroups(ctx, o, ft.Footer, g, leaf.orc, e.Values, columns[e.Column].Type)
+		if err != nil {
+			return nil, err
+		}
+		keep, dropped := []parquet.RowRange{}, int64(0)
+		for i, ok := range may {
+			if !ok {
+				dropped++
+				continue
+			}
+			first := int64(i) * ft.Stride
+			keep = append(keep, parquet.RowRange{First: first, Last: min(first+ft.Stride, ft.Stripes[g].NumRows)})
+		}
+		if dropped == 0 {
+			continue
+		}
+		sc.removed("page", "bloom filter", e.Conjunct, dropped)
+		if ranges == nil {
+			ranges = keep
+		} else if ranges = intersect(ranges, keep); ranges == nil {
+			ranges = []parquet.RowRange{}
+		}
+	}
+	return ranges, nil
 }

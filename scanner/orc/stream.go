@@ -20,9 +20,11 @@ const (
 	streamDictionaryCount
 	streamSecondary
 	streamRowIndex
+	streamBloom
+	streamBloomUTF8
 )
 
-var streamNames = [...]string{"PRESENT", "DATA", "LENGTH", "DICTIONARY_DATA", "DICTIONARY_COUNT", "SECONDARY", "ROW_INDEX"}
+var streamNames = [...]string{"PRESENT", "DATA", "LENGTH", "DICTIONARY_DATA", "DICTIONARY_COUNT", "SECONDARY", "ROW_INDEX", "BLOOM_FILTER", "BLOOM_FILTER_UTF8"}
 
 func (k streamKind) String() string { return streamNames[k] }
 
