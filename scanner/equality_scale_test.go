@@ -107,7 +107,7 @@ func TestManyDataFilesByManyDeleteFiles(t *testing.T) {
 
 // BenchmarkEqualityDeletes reads tables of n data files by n delete files; the time a row must not grow with n.
 func BenchmarkEqualityDeletes(b *testing.B) {
-	for _, files := range []int64{50, 200} {
+	for _, files := range []int64{50, 200, 500} {
 		b.Run(fmt.Sprint(files), func(b *testing.B) {
 			l := newLake(b)
 			tbl, left := manyByMany(b, l, files, 1000)
