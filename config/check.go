@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"regexp"
 	"runtime"
@@ -46,8 +47,35 @@ func (l *Loaded) Check() error {
 		if _, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile); err != nil {
 			fail("tls", "%v", err)
 		}
+	case c.TLS.SelfSigned:
 	case !loopback && !c.TLS.Insecure:
 		fail("tls", "without cert_file and key_file the port at %s would be plaintext for others too; set them, listen on 127.0.0.1, or set tls.insecure", c.Listen.Flight)
+	}
+	secure := c.TLS.CertFile != "" || c.TLS.SelfSigned
+	switch {
+	case c.TLS.SelfSigned && c.TLS.CertFile != "":
+		fail("tls.self_signed", "and cert_file exclude each other")
+	case c.TLS.ClientAuth != "optional" && c.TLS.ClientAuth != "required":
+		fail("tls.client_auth", "%q is neither optional nor required", c.TLS.ClientAuth)
+	case c.TLS.ClientCAs == "" && (c.TLS.ClientAuth == "required" || len(c.Auth.Subjects) > 0):
+		fail("tls.client_ca_file", "is missing: it says whose client certificates are taken")
+	case c.TLS.ClientCAs != "" && !secure:
+		fail("tls.client_ca_file", "needs cert_file and key_file: without TLS there are no client certificates")
+	}
+	for i, s := range c.Auth.Subjects {
+		if s.Subject == "" || s.Principal == "" {
+			fail(fmt.Sprintf("auth.certificates[%d]", i), "needs a subject and a principal")
+		}
+	}
+	for i, o := range c.Auth.OIDC {
+		key := fmt.Sprintf("auth.oidc[%d]", i)
+		u, err := url.Parse(o.Issuer)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+			fail(key+".issuer", "%q is no https URL", o.Issuer)
+		case len(o.Audience) == 0:
+			fail(key+".audience", "is missing: a token for another service would let its bearer in")
+		}
 	}
 	if c.TLS.MinVersion != "1.2" && c.TLS.MinVersion != "1.3" {
 		fail("tls.min_version", "%q is neither 1.2 nor 1.3", c.TLS.MinVersion)
@@ -55,8 +83,8 @@ func (l *Loaded) Check() error {
 	if c.Auth.Anonymous && !loopback {
 		fail("auth.anonymous", "is allowed on loopback only, and listen.flight is %s", c.Listen.Flight)
 	}
-	if len(c.Catalogs) > 0 && !c.Auth.Anonymous && c.Auth.UsersFile == "" && len(c.Auth.Tokens) == 0 {
-		fail("auth", "nobody could connect; set users_file or tokens, or anonymous: true on loopback")
+	if len(c.Catalogs) > 0 && !c.Auth.Anonymous && c.Auth.UsersFile == "" && len(c.Auth.Tokens) == 0 && len(c.Auth.OIDC) == 0 && len(c.Auth.Subjects) == 0 {
+		fail("auth", "nobody could connect; set users_file, tokens, oidc or certificates, or anonymous: true on loopback")
 	}
 	for i, t := range c.Auth.Tokens {
 		if t.Name == "" || len(t.Secret) < 16 {

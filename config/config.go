@@ -33,6 +33,9 @@ type TLS struct {
 	CertFile   string `yaml:"cert_file" doc:"PEM certificate chain; without it the port is plaintext, which is allowed on loopback only unless insecure is set."`
 	KeyFile    string `yaml:"key_file" doc:"PEM private key of cert_file."`
 	MinVersion string `yaml:"min_version" default:"1.2" doc:"Lowest TLS version: 1.2 or 1.3."`
+	SelfSigned bool   `yaml:"self_signed" default:"false" doc:"Makes a certificate of its own at each start, which clients can only take unseen; for trying things out."`
+	ClientCAs  string `yaml:"client_ca_file" doc:"PEM certificates of the authorities whose client certificates are taken (mTLS); auth.certificates says who shows which."`
+	ClientAuth string `yaml:"client_auth" default:"optional" doc:"optional, or required: whoever shows no certificate gets no connection. With client_ca_file."`
 	Insecure   bool   `yaml:"insecure" default:"false" doc:"Allows plaintext on an address that others can reach, for a port behind a proxy that ends TLS."`
 }
 
@@ -41,6 +44,8 @@ type Auth struct {
 	Anonymous  bool        `yaml:"anonymous" default:"false" doc:"Lets everybody in without credentials; allowed on loopback only."`
 	UsersFile  string      `yaml:"users_file" doc:"File of lines name:hash, the hash by bcrypt or argon2id."`
 	Tokens     []Token     `yaml:"tokens" doc:"Static bearer tokens."`
+	OIDC       []OIDC      `yaml:"oidc" doc:"Identity providers whose JSON Web Tokens are taken as bearer tokens."`
+	Subjects   []Subject   `yaml:"certificates" doc:"Who shows which client certificate; the first that fits counts."`
 	PolicyFile string      `yaml:"policy_file" doc:"File of rules that say what each principal may see (docs/access.md); without one everybody who may connect sees everything."`
 	TicketKeys []TicketKey `yaml:"ticket_keys" doc:"Keys that seal handles and tickets; the first seals, all open. Without one a random key is made at each start, so handles end with the process."`
 }
@@ -49,6 +54,23 @@ type Auth struct {
 type Token struct {
 	Name   string `yaml:"name" doc:"Principal of who presents the token."`
 	Secret string `yaml:"secret" secret:"true" doc:"The token, best as ${file:...} or ${env:...}."`
+}
+
+// OIDC is an identity provider (OpenID Connect).
+type OIDC struct {
+	Issuer         string        `yaml:"issuer" doc:"URL of the provider, as its tokens name it; its keys are found through /.well-known/openid-configuration."`
+	Audience       []string      `yaml:"audience" doc:"A token must be meant for one of these."`
+	Algorithms     []string      `yaml:"algorithms" doc:"Algorithms that may sign; RS256 and ES256 when there are none here."`
+	PrincipalClaim string        `yaml:"principal_claim" default:"sub" doc:"Claim that names the principal."`
+	RolesClaim     string        `yaml:"roles_claim" doc:"Claim that lists roles for the access policy, such as groups or realm_access.roles."`
+	ClockSkew      time.Duration `yaml:"clock_skew" default:"30s" doc:"By how much clocks may differ."`
+	CAFile         string        `yaml:"ca_file" doc:"PEM certificates of authorities to trust for the provider beside the system's."`
+}
+
+// Subject names the principal of a client certificate.
+type Subject struct {
+	Subject   string `yaml:"subject" doc:"Subject (CN=etl,O=Example) or alternative name of the certificate; * stands for anything."`
+	Principal string `yaml:"principal" default:"$CN" doc:"Principal of who shows it; $CN stands for the common name."`
 }
 
 // TicketKey is a key that seals tickets.

@@ -151,3 +151,43 @@ func TestDocsNameEverySetting(t *testing.T) {
 		require.True(t, strings.HasSuffix(line, ".") || strings.HasSuffix(line, ")"), "%s has no sentence", line)
 	}
 }
+
+func TestIdentitySettings(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "skua.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(`
+catalogs: {lake: {properties: {warehouse: /tmp, encryption.kms-type: vault, vault.url: "https://vault:8200", vault.token: t}}}
+tls: {self_signed: true, client_ca_file: /etc/ca.pem}
+auth:
+  oidc: [{issuer: "https://id.example", audience: [skua]}]
+  certificates: [{subject: "CN=*"}]
+encryption: {accept: [plain-files]}
+`), 0o600))
+	c, err := Load(path, nil)
+	require.NoError(t, err)
+	require.NoError(t, c.Check())
+	require.Equal(t, OIDC{Issuer: "https://id.example", Audience: []string{"skua"}, PrincipalClaim: "sub", ClockSkew: 30 * time.Second}, c.Auth.OIDC[0])
+	require.Equal(t, Subject{"CN=*", "$CN"}, c.Auth.Subjects[0])
+	require.True(t, c.Encryption.Risks().PlainFiles)
+	require.Equal(t, map[string]string{"warehouse": "/tmp"}, c.Catalogs["lake"].OwnProperties())
+	s, ok := c.Encryption.KMS.Settings(c.Catalogs["lake"].Properties)
+	require.True(t, ok)
+	require.Equal(t, "vault", s.Kind)
+	require.Equal(t, "https://vault:8200", s.Properties["vault.url"])
+
+	for text, want := range map[string]string{
+		"auth: {oidc: [{issuer: 'http://id.example', audience: [a]}]}": "no https URL",
+		"auth: {oidc: [{issuer: 'https://id.example'}]}":               "audience",
+		"auth: {certificates: [{subject: a}]}":                         "client_ca_file",
+		"tls: {client_auth: sometimes}":                                "client_auth",
+		"encryption: {accept: [everything]}":                           "everything",
+		"encryption: {kms: {type: aws}}":                               "client.region",
+		"encryption: {kms: {properties: {a: b}}}":                      "encryption.kms.type",
+		"encryption: {kms: {key_life: 0s}}":                            "key_life",
+		"auth: {policy_file: /nowhere}":                                "policy_file",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte("catalogs: {lake: {properties: {warehouse: /tmp}}}\n"+text), 0o600))
+		c, err := Load(path, nil)
+		require.NoError(t, err, text)
+		require.ErrorContains(t, c.Check(), want, text)
+	}
+}

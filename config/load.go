@@ -157,8 +157,11 @@ func (l *loader) node(file string, n *yaml.Node, v reflect.Value, key string, se
 			return
 		}
 		for i, c := range n.Content {
-			e := reflect.New(v.Type().Elem()).Elem()
-			l.node(file, c, e, fmt.Sprintf("%s[%d]", key, i), secret)
+			e, at := reflect.New(v.Type().Elem()).Elem(), fmt.Sprintf("%s[%d]", key, i)
+			if e.Kind() == reflect.Struct {
+				l.defaults(e, at)
+			}
+			l.node(file, c, e, at, secret)
 			v.Set(reflect.Append(v, e))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net"
 	"os"
@@ -39,7 +40,14 @@ type Authenticator struct {
 	tokens    map[[sha256.Size]byte]string
 	hashing   chan struct{}                         // as many as may be computed at once
 	verified  *lru.Cache[[sha256.Size]byte, string] // proven name+password pairs, since clients send them on every call
+	guesses   *guesses
+	issuers   []*issuer
+	subjects  []CertificateRule
+	end       context.CancelFunc
 }
+
+// Close ends what watches identity providers.
+func (a *Authenticator) Close() { a.end() }
 
 // AuthOptions configures an Authenticator.
 type AuthOptions struct {
@@ -49,6 +57,10 @@ type AuthOptions struct {
 	UsersFile string
 	// Tokens maps a static bearer token to the name of its principal.
 	Tokens map[string]string
+	// Issuers are the identity providers whose tokens are taken.
+	Issuers []IssuerOptions
+	// Certificates say who shows which client certificate; the first rule that fits counts.
+	Certificates []CertificateRule
 }
 
 const (
@@ -58,7 +70,16 @@ const (
 
 // NewAuthenticator reads the users file. A line that cannot be understood is fault.Invalid naming file and line.
 func NewAuthenticator(opt AuthOptions) (*Authenticator, error) {
-	a := &Authenticator{anonymous: opt.Anonymous, users: map[string]string{}, tokens: map[[sha256.Size]byte]string{}, hashing: make(chan struct{}, hashesAtOnce)}
+	ctx, end := context.WithCancel(context.Background())
+	a := &Authenticator{anonymous: opt.Anonymous, users: map[string]string{}, tokens: map[[sha256.Size]byte]string{}, hashing: make(chan struct{}, hashesAtOnce),
+		guesses: newGuesses(), subjects: opt.Certificates, end: end}
+	for _, o := range opt.Issuers {
+		i, err := newIssuer(ctx, o)
+		if err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "issuer %s", o.Issuer)
+		}
+		a.issuers = append(a.issuers, i)
+	}
 	for token, name := range opt.Tokens {
 		a.tokens[sha256.Sum256([]byte(token))] = name
 	}
@@ -188,6 +209,13 @@ type bearer struct {
 	Expiry    int64  `json:"e"` // Unix seconds
 }
 
+// shown is what credentials prove.
+type shown struct {
+	principal, session string
+	roles              []string
+	token              credentials.Secret // that of an identity provider, for those who take it in turn
+}
+
 const bearerKind = "bearer"
 
 func newBearer(sealer *seal.Sealer, principal string) (token, sessionID string) {
@@ -217,34 +245,39 @@ func openBearer(sealer *seal.Sealer, token string) (bearer, error) {
 func (s *Server) identify(ctx context.Context, method string, setHeader func(metadata.MD) error) (context.Context, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := caller{}
+	var who shown
+	var err error
 	sessionID := cookieSession(md)
 	scheme, secret, _ := strings.Cut(strings.TrimSpace(first(md, "authorization")), " ")
 	switch {
 	case scheme == "":
+		if name, ok := s.opt.Auth.certified(ctx); ok {
+			who.principal = name
+			break
+		}
 		if !s.opt.Auth.anonymous {
 			return ctx, fault.New(fault.Unauthenticated, "this server needs a user name and password, or a bearer token")
 		}
-		c.principal = anonymous
+		who.principal = anonymous
 	case strings.EqualFold(scheme, "basic"):
-		name, err := s.basic(secret)
-		if err != nil {
-			return ctx, err
-		}
-		c.principal = name
+		who, err = s.basic(ctx, secret)
 	case strings.EqualFold(scheme, "bearer"):
-		principal, session, err := s.bearer(strings.TrimSpace(secret))
-		if err != nil {
-			return ctx, err
-		}
-		c.principal = principal
-		if session != "" {
-			sessionID = session
-		}
+		who, err = s.bearer(ctx, strings.TrimSpace(secret))
 	default:
-		return ctx, fault.New(fault.Unauthenticated, "authorization scheme %q is not known; use Basic or Bearer", scheme)
+		err = fault.New(fault.Unauthenticated, "authorization scheme %q is not known; use Basic or Bearer", scheme)
+	}
+	if err != nil {
+		return ctx, err
+	}
+	c.principal = who.principal
+	if who.session != "" {
+		sessionID = who.session
 	}
 	if strings.HasSuffix(method, "/Handshake") {
 		token, id := newBearer(s.opt.Sealer, c.principal)
+		if !who.token.Empty() { // its expiry and roles are its provider's
+			token, id = who.token.Reveal(), who.session
+		}
 		sessionID = id
 		if err := setHeader(metadata.Pairs("authorization", "Bearer "+token)); err != nil {
 			return ctx, err
@@ -254,38 +287,55 @@ func (s *Server) identify(ctx context.Context, method string, setHeader func(met
 		sessionID = peerSession + peerAddress(ctx)
 	}
 	c.session = s.sessions.get(c.principal, sessionID)
-	return credentials.WithPrincipal(context.WithValue(ctx, callerKey{}, c), c.principal), nil
+	return credentials.WithCaller(context.WithValue(ctx, callerKey{}, c), credentials.Caller{Name: c.principal, Roles: who.roles, Token: who.token}), nil
 }
 
 // basic checks name and password. The user name "token" carries a bearer token in the password box, for tools
 // that have two boxes and no third.
-func (s *Server) basic(credentials string) (string, error) {
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credentials))
+func (s *Server) basic(ctx context.Context, pair string) (shown, error) {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(pair))
 	if err != nil {
-		if raw, err = base64.RawStdEncoding.DecodeString(strings.TrimSpace(credentials)); err != nil {
-			return "", fault.New(fault.Unauthenticated, "the Basic credentials are not valid base64")
+		if raw, err = base64.RawStdEncoding.DecodeString(strings.TrimSpace(pair)); err != nil {
+			return shown{}, fault.New(fault.Unauthenticated, "the Basic credentials are not valid base64")
 		}
 	}
 	name, password, _ := strings.Cut(string(raw), ":")
 	if name == "token" {
-		principal, _, err := s.bearer(password)
-		return principal, err
+		return s.bearer(ctx, password)
+	}
+	if err := s.opt.Auth.guesses.wait(ctx, name, peerAddress(ctx)); err != nil {
+		return shown{}, err
 	}
 	if s.opt.Auth.checkPassword(name, password) {
-		return name, nil
+		s.opt.Auth.guesses.right(name, peerAddress(ctx))
+		return shown{principal: name}, nil
 	}
 	if s.opt.Auth.anonymous && len(s.opt.Auth.users) == 0 {
-		return anonymous, nil // a demo server takes whatever a tool insists on sending
+		return shown{principal: anonymous}, nil // a demo server takes whatever a tool insists on sending
 	}
-	return "", fault.New(fault.Unauthenticated, "user name or password is wrong")
+	s.opt.Auth.guesses.wrong(name, peerAddress(ctx))
+	return shown{}, fault.New(fault.Unauthenticated, "user name or password is wrong")
 }
 
-func (s *Server) bearer(token string) (principal, session string, err error) {
-	if name, ok := s.opt.Auth.tokens[sha256.Sum256([]byte(token))]; ok {
-		return name, "", nil
+func (s *Server) bearer(ctx context.Context, token string) (shown, error) {
+	sum := sha256.Sum256([]byte(token))
+	if name, ok := s.opt.Auth.tokens[sum]; ok {
+		return shown{principal: name}, nil
+	}
+	if isJWT(token) && len(s.opt.Auth.issuers) > 0 {
+		if len(token) > maxTokenBytes {
+			return shown{}, fault.New(fault.Unauthenticated, "the token has %d bytes, more than %d", len(token), maxTokenBytes)
+		}
+		for _, i := range s.opt.Auth.issuers {
+			if i.names(token) {
+				id, err := i.verify(ctx, token)
+				return shown{id.principal, "jwt-" + hex.EncodeToString(sum[:16]), id.roles, credentials.NewSecret(token)}, err
+			}
+		}
+		return shown{}, fault.New(fault.Unauthenticated, "the token is of an issuer that this server does not know")
 	}
 	b, err := openBearer(s.opt.Sealer, token)
-	return b.Principal, b.Session, err
+	return shown{principal: b.Principal, session: b.Session}, err
 }
 
 // Handshake answers with a token in the response header, which the interceptor has set.

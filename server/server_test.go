@@ -121,6 +121,7 @@ func startWith(t *testing.T, dir string, auth server.AuthOptions, sealer *seal.S
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
 		s.Close()
+		a.Close()
 		require.NoError(t, <-done)
 		budget.Close()
 		require.Zero(t, pool.Used(), "bytes are left reserved")

@@ -5,7 +5,6 @@ package assemble
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -82,15 +81,16 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 			catalogs[i] = access.Guard(catalogs[i], policy)
 		}
 	}
-	auth, err := authenticator(c)
+	auth, err := authenticator(c, log)
 	if err != nil {
 		return nil, err
 	}
+	s.close = append(s.close, auth.Close)
 	sealer, err := sealer(c)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := transport(c)
+	transport, err := transport(c.TLS, log)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,12 @@ func Prove(ctx context.Context, c *config.Config, connect bool) error {
 		}
 		all = append(all, cat.Close())
 	}
-	_, noAuth := authenticator(c)
+	auth, noAuth := authenticator(c, zap.NewNop())
+	if noAuth == nil {
+		auth.Close()
+	}
 	_, noSealer := sealer(c)
-	_, noTransport := transport(c)
+	_, noTransport := transport(c.TLS, zap.NewNop())
 	var lines []string
 	for _, err := range append(all, noAuth, noSealer, noTransport) {
 		if err != nil {
@@ -202,8 +205,19 @@ func keyring(ctx context.Context, e config.Encryption, properties map[string]str
 	}), nil
 }
 
-func authenticator(c *config.Config) (*server.Authenticator, error) {
+func authenticator(c *config.Config, log *zap.Logger) (*server.Authenticator, error) {
 	opt := server.AuthOptions{Anonymous: c.Auth.Anonymous, UsersFile: c.Auth.UsersFile, Tokens: map[string]string{}}
+	for _, s := range c.Auth.Subjects {
+		opt.Certificates = append(opt.Certificates, server.CertificateRule(s))
+	}
+	for _, o := range c.Auth.OIDC {
+		client, err := trusting(o.CAFile)
+		if err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "issuer %s", o.Issuer)
+		}
+		opt.Issuers = append(opt.Issuers, server.IssuerOptions{Issuer: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms,
+			PrincipalClaim: o.PrincipalClaim, RolesClaim: o.RolesClaim, Skew: o.ClockSkew, Client: client, Log: log})
+	}
 	for _, t := range c.Auth.Tokens {
 		opt.Tokens[t.Secret] = t.Name
 	}
@@ -219,21 +233,6 @@ func sealer(c *config.Config) (*seal.Sealer, error) {
 		keys[i] = seal.Key{ID: k.ID, Secret: []byte(k.Secret)}
 	}
 	return seal.New(keys...)
-}
-
-func transport(c *config.Config) (*tls.Config, error) {
-	if c.TLS.CertFile == "" {
-		return nil, nil
-	}
-	cert, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
-	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "tls")
-	}
-	t := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}
-	if c.TLS.MinVersion == "1.3" {
-		t.MinVersion = tls.VersionTLS13
-	}
-	return t, nil
 }
 
 // Logger makes the log that the configuration describes, on standard error.

@@ -24,6 +24,7 @@ import (
 // Command is `skua serve`.
 func Command() *cobra.Command {
 	var file, listen string
+	var selfSigned bool
 	var catalogs []string
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -38,6 +39,10 @@ func Command() *cobra.Command {
 			}
 			if err := Flags(c, catalogs, listen); err != nil {
 				return err
+			}
+			if selfSigned {
+				c.TLS.SelfSigned = true
+				c.Origins["tls.self_signed"] = "--self-signed"
 			}
 			if err := c.Check(); err != nil {
 				return err
@@ -58,6 +63,7 @@ func Command() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration file (YAML)")
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port of Flight SQL (listen.flight)")
+	cmd.Flags().BoolVar(&selfSigned, "self-signed", false, "TLS with a certificate that is made at this start (tls.self_signed)")
 	cmd.Flags().StringArrayVar(&catalogs, "catalog", nil, "name=folder of a warehouse, name=file.metadata.json, or name=URL?warehouse=... of a REST catalog; may be given several times")
 	return cmd
 }
@@ -128,7 +134,7 @@ func Run(ctx context.Context, c *config.Config, l net.Listener, log *zap.Logger)
 	}
 	defer stack.Close()
 	log.Info("serving Flight SQL", zap.String("address", l.Addr().String()), zap.Strings("catalogs", c.CatalogNames()),
-		zap.Bool("tls", c.TLS.CertFile != ""), zap.Int64("memory_bytes", stack.Pool.Limit()))
+		zap.Bool("tls", c.TLS.CertFile != "" || c.TLS.SelfSigned), zap.Int64("memory_bytes", stack.Pool.Limit()))
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return stack.Server.Serve(l) })
 	g.Go(func() error {
