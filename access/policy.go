@@ -30,13 +30,13 @@ type Policy struct {
 }
 
 type rule struct {
-	roles, principals             []*regexp.Regexp // empty: everybody
-	catalog, namespace, table     *regexp.Regexp
-	namespacePrefix, tableLiteral string // what the namespace's pattern begins with, before its first star
-	deny                          bool
-	columns, hide                 []string
-	filter                        string
-	masks                         map[string]string
+	roles, principals         []*regexp.Regexp // empty: everybody
+	catalog, namespace, table *regexp.Regexp
+	namespacePrefix           string // what the namespace's pattern begins with, before its first star
+	deny                      bool
+	columns, hide             []string
+	filter                    string
+	masks                     map[string]string
 }
 
 type document struct {

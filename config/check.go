@@ -3,11 +3,13 @@ package config
 import (
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -156,14 +158,17 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 		if c.Properties["warehouse"] == "" {
 			fail(key, "a hadoop catalog needs properties.warehouse")
 		}
-		if len(c.Tables) > 0 {
-			fail(key, "tables belong to a registered catalog; this one is hadoop")
-		}
 		absolute(key+".properties.warehouse", c.Properties["warehouse"])
-		for p := range own {
-			if p != "warehouse" && p != "type" {
-				fail(key+".properties", "%s is not a property of a hadoop catalog; there is warehouse", p)
-			}
+		c.known(key, own, fail)
+	case "glue":
+		c.known(key, own, fail)
+		if own["client.region"] == "" && own["glue.region"] == "" {
+			fail(key, "a glue catalog needs properties.client.region")
+		}
+	case "sql":
+		c.known(key, own, fail)
+		if own["uri"] == "" {
+			fail(key, "a sql catalog needs properties.uri: that of its database, such as postgresql://user:password@host/db or sqlite:////path/to/file.db")
 		}
 	case "registered":
 		if len(c.Tables) == 0 {
@@ -193,7 +198,21 @@ func (c Catalog) check(name string, fail func(key, format string, args ...any)) 
 			fail(at, "%s", reason)
 		})
 	default:
-		fail(key+".type", "%q is not known; there are hadoop, registered and rest", c.Type)
+		fail(key+".type", "%q is not known; there are glue, hadoop, registered, rest and sql", c.Type)
+	}
+}
+
+// known refuses properties that the catalog does not read: a misspelt one would leave a default in force.
+func (c Catalog) known(key string, own map[string]string, fail func(key, format string, args ...any)) {
+	names := catalogProperties(c.Type)
+	for _, p := range slices.Sorted(maps.Keys(own)) {
+		if !slices.Contains(names, p) {
+			slices.Sort(names)
+			fail(key+".properties", "%s is not a property of a %s catalog%s; there are %s", p, c.Type, nearest(p, names), strings.Join(names, ", "))
+		}
+	}
+	if len(c.Tables) > 0 {
+		fail(key, "tables belong to a registered catalog; this one is %s", c.Type)
 	}
 }
 

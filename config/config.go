@@ -81,8 +81,8 @@ type TicketKey struct {
 
 // Catalog describes one catalog.
 type Catalog struct {
-	Type            string            `yaml:"type" default:"hadoop" doc:"hadoop (a warehouse folder), registered (single metadata files) or rest (an Iceberg REST catalog)."`
-	Properties      map[string]string `yaml:"properties" doc:"Iceberg's own catalog properties: a hadoop catalog reads warehouse, a rest catalog uri and what docs/catalogs.md lists."`
+	Type            string            `yaml:"type" default:"hadoop" doc:"hadoop (a warehouse folder), registered (single metadata files), rest (an Iceberg REST catalog), glue (AWS Glue) or sql (the database of a JDBC catalog)."`
+	Properties      map[string]string `yaml:"properties" doc:"Iceberg's own catalog properties, which docs/catalogs.md lists by type."`
 	Tables          map[string]string `yaml:"tables" doc:"Of a registered catalog: namespace.table to the path of its metadata file."`
 	AllowedPrefixes []string          `yaml:"allowed_prefixes" doc:"Locations that tables may read beside the warehouse or their own folder."`
 	LocationMapping map[string]string `yaml:"location_mapping" doc:"Prefixes of paths in table metadata to the prefixes to read instead; the longest match wins."`

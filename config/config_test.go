@@ -94,7 +94,7 @@ func TestCheck(t *testing.T) {
 		{"half a certificate", "tls: {cert_file: /x}", "cert_file and key_file go together"},
 		{"no catalog", "auth: {anonymous: true}", "catalogs: there is none"},
 		{"a name with a dot", "catalogs: {a.b: {properties: {warehouse: /x}}}", "catalogs.a.b: a catalog's name has letters"},
-		{"an unknown type", "catalogs: {a: {type: hive2}}", "\"hive2\" is not known; there are hadoop, registered and rest"},
+		{"an unknown type", "catalogs: {a: {type: hive2}}", "\"hive2\" is not known; there are glue, hadoop, registered, rest and sql"},
 		{"a property of another catalog", "catalogs: {a: {properties: {warehouse: /x, uri: http://x}}}", "uri is not a property of a hadoop catalog"},
 		{"a rest catalog without an address", "catalogs:\n  a:\n    type: rest\n    properties: {warehouse: w}", "skua.yaml:4: catalogs.a.properties: uri is missing"},
 		{"a rest catalog at no address", "catalogs:\n  a:\n    type: rest\n    properties:\n      uri: host:8181", "skua.yaml:5: catalogs.a.properties.uri: is not an http or https URL"},

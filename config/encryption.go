@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/skua-db/skua/catalog/glue"
+	"github.com/skua-db/skua/catalog/located"
 	"github.com/skua-db/skua/catalog/rest"
+	"github.com/skua-db/skua/catalog/sqldb"
 	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/encryption/kms"
 )
@@ -59,16 +62,25 @@ func (k KMS) Settings(catalog map[string]string) (s kms.Settings, ok bool) {
 	return s, k.Type != ""
 }
 
+// catalogProperties are the names of the properties that a catalog of the type reads.
+func catalogProperties(kind string) []string {
+	switch kind {
+	case "rest":
+		return rest.Properties()
+	case "hadoop":
+		return append([]string{"type"}, located.PropertyNames()...)
+	case "glue":
+		return append(append([]string{"type"}, located.PropertyNames()...), glue.Properties...)
+	case "sql":
+		return append(append([]string{"type"}, located.PropertyNames()...), sqldb.Properties...)
+	}
+	return nil
+}
+
 // OwnProperties are the properties that the catalog itself reads: all but those that are its key management service's alone.
 func (c Catalog) OwnProperties() map[string]string {
 	kind := c.Properties[KMSTypeProperty]
-	var known []string
-	switch c.Type {
-	case "rest":
-		known = rest.Properties()
-	case "hadoop":
-		known = []string{"warehouse", "type"}
-	}
+	known := catalogProperties(c.Type)
 	own := map[string]string{}
 	for name, value := range c.Properties {
 		if name != KMSTypeProperty && (kind == "" || !kms.Knows(kind, name) || slices.Contains(known, name)) {

@@ -37,11 +37,7 @@ func (a *Ambient) Key(ctx context.Context, path string) (S3, error) {
 		}
 		return S3{}, fault.New(fault.Denied, "object %s: the catalog falls back to the process's own AWS keys, and there are none", path)
 	}
-	k := S3{AccessKeyID: NewSecret(c.AccessKeyID), SecretAccessKey: NewSecret(c.SecretAccessKey), SessionToken: NewSecret(c.SessionToken)}
-	if c.CanExpire {
-		k.Expires = c.Expires
-	}
-	return k, nil
+	return fromSDK(c), nil
 }
 
 // Refused implements Provider: the SDK's cache is told to ask again.

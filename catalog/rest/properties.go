@@ -5,7 +5,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/skua-db/skua/storage/s3"
 )
@@ -28,7 +27,9 @@ var known = map[string]form{
 	"client.region": text, "s3.region": text, "s3.endpoint": address, "s3.path-style-access": truth,
 	"s3.access-key-id": text, "s3.secret-access-key": text, "s3.session-token": text,
 	"s3.cross-region-access-enabled": truth, "s3.retry.num-retries": number, "s3.retry.min-wait-ms": number, "s3.retry.max-wait-ms": number,
-	"client.refresh-credentials-enabled": truth, "ambient-fallback": truth,
+	"client.refresh-credentials-enabled": truth, "ambient-fallback": truth, PassTokenProperty: truth,
+	"client.assume-role.arn": text, "client.assume-role.external-id": text, "client.assume-role.region": text, "client.assume-role.session-name": text,
+	"client.assume-role.timeout-sec": number, "client.assume-role.web-identity-token-file": text, "sts.endpoint": address,
 }
 
 // fromServer are the properties that a server may set. What is missing here and why: uri would send our token elsewhere,
@@ -89,6 +90,9 @@ func Check(p map[string]string, fail func(property, reason string)) {
 	default:
 		fail("rest.auth.type", strconv.Quote(p["rest.auth.type"])+" is not supported; there are none and oauth2")
 	}
+	if p[PassTokenProperty] == "true" && (p["token"] != "" || p["credential"] != "") {
+		fail(PassTokenProperty, "is true, and there is a token or credential: whose is to be shown?")
+	}
 	if p["token"] != "" && p["credential"] != "" {
 		fail("token", "goes not with credential: which of the two should it be?")
 	}
@@ -137,19 +141,5 @@ func s3Options(operator map[string]string, l *loaded, s *session) s3.Options {
 		}
 		return ""
 	}
-	whole := func(name string) int {
-		n, _ := strconv.Atoi(operator[name]) // Check has seen it
-		return n
-	}
-	o := s3.Options{
-		Endpoint: get("s3.endpoint"), PathStyle: get("s3.path-style-access") == "true",
-		Region: get("client.region", "s3.region"), CrossRegion: get("s3.cross-region-access-enabled") == "true",
-		MinWait: time.Duration(whole("s3.retry.min-wait-ms")) * time.Millisecond, MaxWait: time.Duration(whole("s3.retry.max-wait-ms")) * time.Millisecond,
-	}
-	if v := operator["s3.retry.num-retries"]; v != "" {
-		if o.Retries = whole("s3.retry.num-retries"); o.Retries == 0 {
-			o.Retries = -1
-		}
-	}
-	return o
+	return s3.OptionsOf(operator, get)
 }

@@ -48,6 +48,7 @@ type Catalog struct {
 	opt     Options
 	client  *client
 	objects *s3.Client
+	keys    credentials.Provider // that the properties name; nil when they name none
 
 	booting chan struct{} // held while the configuration is fetched
 	session atomic.Pointer[session]
@@ -83,6 +84,9 @@ func New(opt Options) (*Catalog, error) {
 	}
 	c := &Catalog{opt: opt, client: newClient(opt.Name, opt.Properties), objects: s3.NewClient(), booting: make(chan struct{}, 1)}
 	var err error
+	if c.keys, _, err = credentials.Configured(opt.Properties, opt.Ambient); err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "catalog %s", opt.Name)
+	}
 	c.tables, err = simplelru.NewLRU(rememberedTables, func(_ string, r *remembered) { c.bytes -= r.size })
 	return c, err
 }
@@ -445,15 +449,12 @@ func (c *Catalog) renewal(s *session, ns catalog.Namespace, name, uuid string, l
 func (c *Catalog) store(s *session, l *loaded, r *remembered, full string) (storage.Store, error) {
 	o := s3Options(c.opt.Properties, l, s)
 	inside := append([]string{c.opt.Locations.Map(r.meta.Metadata.Location())}, c.opt.Prefixes...)
-	static := credentials.FromProperties(c.opt.Properties)
 	switch {
 	case r.keys != nil:
 		// The server says by its prefixes what the table may read.
 		o.Keys, inside = r.keys, []string{"s3://"}
-	case static.Usable():
-		o.Keys = credentials.NewStatic(static)
-	case c.opt.Properties["ambient-fallback"] == "true" && c.opt.Ambient != nil:
-		o.Keys = c.opt.Ambient
+	case c.keys != nil:
+		o.Keys = c.keys
 	default:
 		reason := "the catalog vended no S3 key for table " + full + ", and its properties hold none (s3.access-key-id, s3.secret-access-key)"
 		if plain(l.Config)["s3.remote-signing-enabled"] == "true" {
@@ -465,5 +466,5 @@ func (c *Catalog) store(s *session, l *loaded, r *remembered, full string) (stor
 	if err != nil {
 		return nil, err
 	}
-	return newRouter(objects, inside, c.opt.Prefixes), nil
+	return s3.Route(objects, inside, c.opt.Prefixes), nil
 }

@@ -17,9 +17,12 @@ import (
 	"github.com/skua-db/skua/access"
 	"github.com/skua-db/skua/cache"
 	"github.com/skua-db/skua/catalog"
+	"github.com/skua-db/skua/catalog/glue"
 	"github.com/skua-db/skua/catalog/hadoop"
+	"github.com/skua-db/skua/catalog/located"
 	"github.com/skua-db/skua/catalog/registered"
 	"github.com/skua-db/skua/catalog/rest"
+	"github.com/skua-db/skua/catalog/sqldb"
 	"github.com/skua-db/skua/cmd/flightsql/version"
 	"github.com/skua-db/skua/config"
 	"github.com/skua-db/skua/credentials"
@@ -31,6 +34,7 @@ import (
 	"github.com/skua-db/skua/scanner"
 	"github.com/skua-db/skua/server"
 	"github.com/skua-db/skua/storage"
+	"github.com/skua-db/skua/storage/s3"
 )
 
 // Stack is a server with what it stands on.
@@ -168,15 +172,33 @@ func Catalogs(ctx context.Context, c *config.Config) ([]catalog.Catalog, error) 
 		properties := cc.OwnProperties()
 		switch cc.Type {
 		case "hadoop":
-			cat, err = hadoop.New(ctx, hadoop.Options{
-				Name: name, Warehouse: properties["warehouse"], Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, Keys: keys,
-			})
+			var files storage.Store = storage.Local{}
+			if s3.IsPath(properties["warehouse"]) {
+				files, err = located.Files(located.Options{Name: name, Properties: properties, Prefixes: prefixes, Ambient: credentials.NewAmbient()})
+			}
+			if err == nil {
+				cat, err = hadoop.New(ctx, hadoop.Options{
+					Name: name, Warehouse: properties["warehouse"], Store: files, Prefixes: prefixes, Locations: mapping, Keys: keys,
+				})
+			}
+		case "glue", "sql":
+			ambient := credentials.NewAmbient()
+			var index located.Index
+			if cc.Type == "glue" {
+				index, err = glue.Open(properties, ambient)
+			} else {
+				index, err = sqldb.Open(name, properties)
+			}
+			if err != nil {
+				return nil, fault.Wrap(fault.Invalid, err, "catalog %s", name)
+			}
+			cat, err = located.New(located.Options{Name: name, Properties: properties, Prefixes: prefixes, Locations: mapping, Keys: keys, Ambient: ambient}, index)
 		case "registered":
 			cat, err = registered.New(registered.Options{
 				Name: name, Tables: cc.Tables, Store: storage.Local{}, Prefixes: prefixes, Locations: mapping, Keys: keys,
 			})
 		case "rest":
-			cat, err = rest.New(rest.Options{
+			cat, err = rest.Open(rest.Options{
 				Name: name, Properties: properties, Prefixes: prefixes, Locations: mapping, Keys: keys, Ambient: credentials.NewAmbient(),
 			})
 		default:

@@ -126,7 +126,7 @@ func TestChangesByDeleteFiles(t *testing.T) {
 		tbl, err = tx.Commit(ctx)
 		require.NoError(t, err)
 		require.Equal(t, table.OpReplace, tbl.CurrentSnapshot().Summary.Operation)
-		tbl, err = tbl.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(5)), nil)
+		_, err = tbl.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(5)), nil)
 		require.NoError(t, err)
 		out, err = run("--catalog", "lake="+dir, "--format", "csv", fmt.Sprintf("SELECT id, _change_type FROM TABLE(system.table_changes('s', 't', %d))", deleted))
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package rest
+package s3
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/skua-db/skua/fault"
 	"github.com/skua-db/skua/storage"
-	"github.com/skua-db/skua/storage/s3"
 )
 
 // Ranges of an object that lie so near are fetched as one.
@@ -20,12 +19,13 @@ type router struct {
 	objects, local storage.Store
 }
 
-// newRouter confines S3 to inside and this machine's files to what the operator allows: a server's word opens no file here.
-func newRouter(objects storage.Store, inside, operator []string) *router {
+// Route makes the store of a table whose files may lie in S3 and on this machine. It confines S3 to inside and this machine's files
+// to what the operator allows: a server's word opens no file here.
+func Route(objects storage.Store, inside, operator []string) storage.Store {
 	var remote, local []string
 	for _, p := range inside {
-		if s3.IsPath(p) {
-			remote = append(remote, s3.Canonical(p))
+		if IsPath(p) {
+			remote = append(remote, Canonical(p))
 		}
 	}
 	for _, p := range operator {
@@ -37,8 +37,8 @@ func newRouter(objects storage.Store, inside, operator []string) *router {
 }
 
 func (r *router) of(path string) (storage.Store, string, error) {
-	if s3.IsPath(path) {
-		return r.objects, s3.Canonical(path), nil
+	if IsPath(path) {
+		return r.objects, Canonical(path), nil
 	}
 	if scheme, _, ok := strings.Cut(path, "://"); ok && !strings.EqualFold(scheme, "file") {
 		return nil, "", fault.New(fault.Unsupported, "path %s: scheme %s is not supported; s3, s3a, s3n and file are", path, scheme)
