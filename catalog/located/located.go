@@ -7,7 +7,6 @@ package located
 
 import (
 	"context"
-	"path"
 	"strings"
 	"sync"
 	"time"
@@ -159,9 +158,17 @@ func (c *Catalog) Load(ctx context.Context, ns catalog.Namespace, name string) (
 func (c *Catalog) read(ctx context.Context, file string) (*catalog.Table, error) {
 	place := c.opt.Locations.Map(file)
 	// The folder that holds the metadata folder is the table's own.
-	home := path.Dir(path.Dir(place))
+	home := above(above(place))
 	m, extra, err := catalog.ReadMetadata(ctx, c.store(home), place, -1)
 	return &catalog.Table{Metadata: m, Extra: extra}, err
+}
+
+// above is the folder around a path, which may be a URI.
+func above(p string) string {
+	if i := strings.LastIndexByte(p, '/'); i > 0 {
+		return p[:i]
+	}
+	return p
 }
 
 // store reads S3 below a table's location, and this machine below the warehouse only: an index that somebody else writes opens no

@@ -66,7 +66,7 @@ func Open(name string, p map[string]string) (*Index, error) {
 		source = (&url.URL{Scheme: "file", Path: file, RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}).String()
 	case "postgresql", "postgres", "mysql", "mariadb":
 		u, err := url.Parse(scheme + ":" + rest)
-		if err != nil || u.Host == "" {
+		if err != nil || u.Host == "" && u.Query().Get("host") == "" {
 			return nil, fault.New(fault.Invalid, "uri of the %s database is not of the form %s://user:password@host:port/database", scheme, scheme)
 		}
 		user, password := u.User.Username(), ""

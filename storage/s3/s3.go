@@ -8,6 +8,7 @@ package s3
 import (
 	"context"
 	"encoding/xml"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -237,7 +238,7 @@ func (s *Store) Open(ctx context.Context, path string, size int64) (storage.Obje
 		return nil, err
 	}
 	if size < 0 {
-		info, err := s.Stat(ctx, path)
+		info, err := s.stat(ctx, path, bucket, key)
 		if err != nil {
 			return nil, err
 		}
@@ -247,17 +248,34 @@ func (s *Store) Open(ctx context.Context, path string, size int64) (storage.Obje
 	return &object{s: s, path: path, bucket: bucket, key: key, size: size, closed: octx, close: cancel}, nil
 }
 
-// Stat implements storage.Store by reading one byte: unlike a HEAD, that is answered with a reason when it is refused.
+// Stat implements storage.Store. What is no object is a folder when something lies in it.
 func (s *Store) Stat(ctx context.Context, path string) (storage.Info, error) {
 	bucket, key, err := split(path)
-	if err == nil && key == "" {
-		err = fault.New(fault.Invalid, "path %s names no object", path)
-	}
 	if err != nil {
 		return storage.Info{}, err
 	}
+	if key != "" {
+		info, err := s.stat(ctx, path, bucket, key)
+		if !errors.Is(err, fault.NotFound) {
+			return info, err
+		}
+		key = strings.TrimSuffix(key, "/") + "/"
+	}
+	q := url.Values{"list-type": {"2"}, "prefix": {key}, "max-keys": {"1"}, "encoding-type": {"url"}}
+	var l listing
+	if err := s.get(ctx, call{path: path, bucket: bucket, query: strings.ReplaceAll(q.Encode(), "+", "%20"), document: &l}); err != nil {
+		return storage.Info{}, err
+	}
+	if len(l.Contents) == 0 {
+		return storage.Info{}, fault.New(fault.NotFound, "object %s does not exist", path)
+	}
+	return storage.Info{Path: path, Dir: true}, nil
+}
+
+// stat reads one byte of an object: unlike a HEAD, that is answered with a reason when it is refused.
+func (s *Store) stat(ctx context.Context, path, bucket, key string) (storage.Info, error) {
 	info := storage.Info{Path: path, Size: -1}
-	err = s.get(ctx, call{path: path, bucket: bucket, key: key, byteRange: func() string { return "bytes=0-0" }, accept: func(r *http.Response) error {
+	err := s.get(ctx, call{path: path, bucket: bucket, key: key, byteRange: func() string { return "bytes=0-0" }, accept: func(r *http.Response) error {
 		if t, err := http.ParseTime(r.Header.Get("Last-Modified")); err == nil {
 			info.Modified = t
 		}
