@@ -2,13 +2,15 @@ package server
 
 import (
 	"context"
-	"unicode/utf8"
+	"fmt"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	pb "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/skua-db/skua/encryption/seal"
 	"github.com/skua-db/skua/fault"
@@ -66,13 +68,10 @@ func (s *Server) parse(ctx context.Context, raw []byte) (command, error) {
 }
 
 func (s *Server) parseBare(ctx context.Context, raw []byte) (command, error) {
-	switch {
-	case seal.Sealed(raw) && !utf8.Valid(raw):
+	if seal.Sealed(raw) {
 		return s.sealedStatement(ctx, raw)
-	case len(raw) > 0 && utf8.Valid(raw):
-		return s.newStatement(ctx, string(raw), nil)
 	}
-	return nil, fault.New(fault.Invalid, "the command is neither a Flight SQL message nor SQL text")
+	return s.selfMade(ctx, raw)
 }
 
 // GetFlightInfo plans a command; it reads no data.
@@ -85,17 +84,28 @@ func (s *Server) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor) 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.asExpected(ctx, schema); err != nil {
+		return nil, err
+	}
 	ticket, err := c.ticket(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return s.infoOf(d, c, schema, ticket), nil
+}
+
+func (s *Server) infoOf(d *flight.FlightDescriptor, c command, schema *arrow.Schema, ticket []byte) *flight.FlightInfo {
+	end := &flight.FlightEndpoint{Ticket: &flight.Ticket{Ticket: ticket}}
+	if st, ok := c.(*statement); ok {
+		end.ExpirationTime = timestamppb.New(time.Unix(st.h.Expiry, 0))
+	}
 	return &flight.FlightInfo{
 		Schema:           flight.SerializeSchema(schema, memory.Arrow(s.opt.Pool)),
 		FlightDescriptor: d,
-		Endpoint:         []*flight.FlightEndpoint{{Ticket: &flight.Ticket{Ticket: ticket}}},
+		Endpoint:         []*flight.FlightEndpoint{end},
 		TotalRecords:     -1,
 		TotalBytes:       -1,
-	}, nil
+	}
 }
 
 func (s *Server) parseDescriptor(ctx context.Context, d *flight.FlightDescriptor) (command, error) {
@@ -115,11 +125,32 @@ func (s *Server) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*fl
 	if err != nil {
 		return nil, err
 	}
+	if err := s.asExpected(ctx, schema); err != nil {
+		return nil, err
+	}
 	return &flight.SchemaResult{Schema: flight.SerializeSchema(schema, memory.Arrow(s.opt.Pool))}, nil
 }
 
-// PollFlightInfo answers at once with a finished plan, since planning is synchronous.
+// PollFlightInfo answers at once with a finished plan, since planning is synchronous and the rows are made as they are fetched. A
+// descriptor that holds a statement's ticket asks how far its stream is.
 func (s *Server) PollFlightInfo(ctx context.Context, d *flight.FlightDescriptor) (*flight.PollInfo, error) {
+	if d.GetType() != flight.DescriptorPATH {
+		c, err := s.parse(ctx, d.GetCmd())
+		if err != nil {
+			return nil, err
+		}
+		if st, ok := c.(*statement); ok && len(st.h.Pins) > 0 {
+			schema, err := st.schema(ctx)
+			if err != nil {
+				return nil, err
+			}
+			poll := &flight.PollInfo{Info: s.infoOf(d, c, schema, d.GetCmd()), Progress: proto.Float64(1)}
+			if part, runs := s.running.progress(st.h.ID); runs {
+				poll.FlightDescriptor, poll.Progress = d, &part
+			}
+			return poll, nil
+		}
+	}
 	info, err := s.GetFlightInfo(ctx, d)
 	if err != nil {
 		return nil, err
@@ -138,12 +169,20 @@ func (s *Server) DoGet(t *flight.Ticket, stream flight.FlightService_DoGetServer
 	if err != nil {
 		return err
 	}
-	out := newRowWriter(stream, schema)
-	if err := c.rows(ctx, out); err != nil {
+	if err := s.asExpected(ctx, schema); err != nil {
 		return err
 	}
-	return out.close()
+	m := &measure{begun: time.Now(), sent: &sent{FlightService_DoGetServer: stream}}
+	out := newRowWriter(m, schema)
+	if err = c.rows(ctx, out); err == nil {
+		err = out.close()
+	}
+	s.account(ctx, c, m, err)
+	return err
 }
+
+// nameOf names a command for logs.
+func nameOf(c command) string { return fmt.Sprintf("%T", c) }
 
 // ListFlights has nothing to list: results exist only as answers to commands.
 func (s *Server) ListFlights(*flight.Criteria, flight.FlightService_ListFlightsServer) error {

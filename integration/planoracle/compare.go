@@ -264,11 +264,10 @@ func idsOf(ctx context.Context, t *table.Table) (map[string]ids, error) {
 	}
 	out := map[string]ids{}
 	for _, m := range manifests {
-		entries, err := m.FetchEntries(fs, true)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
+		for e, err := range m.Entries(fs, true) {
+			if err != nil {
+				return nil, err
+			}
 			f := e.DataFile()
 			lo, hi := f.LowerBoundValues()[1], f.UpperBoundValues()[1]
 			i := ids{keys: f.ContentType() == iceberg.EntryContentEqDeletes, known: len(lo) == 8 && len(hi) == 8}
