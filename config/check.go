@@ -120,6 +120,12 @@ func (l *Loaded) Check() error {
 			fail("limits.spill.dir", "%s is not a folder", d)
 		}
 	}
+	c.Limits.check(fail)
+	switch c.Observability.Statements.Log {
+	case "slow", "all", "none":
+	default:
+		fail("observability.statements.log", "%q is none of slow, all, none", c.Observability.Statements.Log)
+	}
 	switch c.Observability.Log.Level {
 	case "debug", "info", "warn", "error":
 	default:
@@ -276,4 +282,27 @@ func (c *Config) QueryWorkers() int {
 		return c.Limits.Workers
 	}
 	return runtime.GOMAXPROCS(0)
+}
+
+// check refuses limits that could not be enforced.
+func (l Limits) check(fail func(key, format string, args ...any)) {
+	for _, n := range []struct {
+		key   string
+		value int
+	}{
+		{"concurrency.queries", l.Concurrency.Queries}, {"concurrency.queue", l.Concurrency.Queue}, {"concurrency.lookups", l.Concurrency.Lookups},
+		{"principal.queries", l.Principal.Queries}, {"principal.queue", l.Principal.Queue}, {"connections.max", l.Connections.Max}, {"query.rows", l.Query.Rows},
+	} {
+		if n.value < 0 {
+			fail("limits."+n.key, "%d is below 0", n.value)
+		}
+	}
+	for _, a := range []struct {
+		key   string
+		value Amount
+	}{{"query.result", l.Query.Result}, {"query.scan", l.Query.Scan}} {
+		if a.value.Percent > 0 {
+			fail("limits."+a.key, "%s is a share; give a size, such as 10GiB", a.value)
+		}
+	}
 }

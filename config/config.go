@@ -21,6 +21,13 @@ type Config struct {
 	Limits        Limits             `yaml:"limits" doc:"Limits; each one is enforced or the server does not start."`
 	Caches        Caches             `yaml:"caches" doc:"Caches of metadata, footers, deletes and pages."`
 	Observability Observability      `yaml:"observability" doc:"Logs."`
+	Drain         Drain              `yaml:"drain" doc:"How the server stops at SIGTERM."`
+}
+
+// Drain is how the server stops.
+type Drain struct {
+	Notice time.Duration `yaml:"notice" default:"0s" doc:"How long health checks say NOT_SERVING before anything is refused; the time a balancer needs to see it."`
+	Time   time.Duration `yaml:"time" default:"30s" doc:"How long running statements may go on; those left are cancelled and told to try another server."`
 }
 
 // Listen holds addresses.
@@ -119,19 +126,39 @@ type Limits struct {
 	Query     Query  `yaml:"query" doc:"Limits of one query."`
 	Spill     Spill  `yaml:"spill" doc:"Disk for what does not fit into memory."`
 
-	Concurrency Concurrency `yaml:"concurrency" doc:"How many statements run side by side; others wait in the order they came."`
+	Concurrency Concurrency `yaml:"concurrency" doc:"How many statements run side by side; others wait: whose principal runs the fewest comes first, then who came first."`
+	Principal   Principal   `yaml:"principal" doc:"What one principal may have of it."`
+	Connections Connections `yaml:"connections" doc:"Connections of clients."`
+}
+
+// Principal bounds what one principal has.
+type Principal struct {
+	Queries int `yaml:"queries" default:"0" doc:"Statements of one principal that run at once; 0 is any number."`
+	Queue   int `yaml:"queue" default:"0" doc:"Statements of one principal that wait; more are refused (RESOURCE_EXHAUSTED). 0 is any number."`
+}
+
+// Connections bounds connections.
+type Connections struct {
+	Max  int           `yaml:"max" default:"4096" doc:"Connections at once; more are closed as they come. 0 is any number."`
+	Age  time.Duration `yaml:"age" default:"0s" doc:"After how long a client is asked to make a new connection, so that balancers spread load anew; calls that run go on. 0s is never. Sessions without login token or cookie end with their connection."`
+	Idle time.Duration `yaml:"idle" default:"0s" doc:"After how long without a call it is asked; 0s is never."`
 }
 
 // Concurrency bounds what runs at once.
 type Concurrency struct {
 	Queries int           `yaml:"queries" default:"0" doc:"Statements that run at once; 0 is any number, as long as the running ones leave some of limits.memory free."`
 	Wait    time.Duration `yaml:"wait" default:"60s" doc:"How long a statement waits for its turn before it fails; 0s is for ever."`
+	Queue   int           `yaml:"queue" default:"1000" doc:"Statements that wait; more are refused at once (UNAVAILABLE). 0 is any number."`
+	Lookups int           `yaml:"lookups" default:"1000" doc:"Lookups at once: statements on small tables, of the first rows, or that search a table for a few values. They never wait, and pass for statements again once they read more than 32 MiB. 0 is any number."`
 }
 
 // Query bounds one query.
 type Query struct {
 	Memory Amount        `yaml:"memory" default:"80%" doc:"Memory of one query: a size, or a share of limits.memory."`
 	Time   time.Duration `yaml:"time" default:"0s" doc:"Time of one statement; 0s is no limit."`
+	Rows   int           `yaml:"rows" default:"0" doc:"Rows of one result; a statement that has more fails. 0 is no limit."`
+	Result Amount        `yaml:"result" default:"0B" doc:"Bytes of one result on the wire; 0B is no limit."`
+	Scan   Amount        `yaml:"scan" default:"0B" doc:"Bytes that one statement reads from data files in Parquet or ORC, unpacked, or takes from caches; 0B is no limit."`
 }
 
 // Spill is where operators may write.
@@ -147,7 +174,21 @@ type Caches struct {
 
 // Observability configures logs.
 type Observability struct {
-	Log Log `yaml:"log" doc:"The server's log on standard error."`
+	Log        Log        `yaml:"log" doc:"The server's log on standard error."`
+	Statements Statements `yaml:"statements" doc:"Lines about statements in the log, each with call id, principal, time, waiting, rows, bytes and how it ended."`
+	Audit      Audit      `yaml:"audit" doc:"A file of who asked for what."`
+}
+
+// Statements says which statements are logged.
+type Statements struct {
+	Log  string        `yaml:"log" default:"slow" doc:"slow, all or none."`
+	Slow time.Duration `yaml:"slow" default:"30s" doc:"From which time on a statement is slow."`
+	Text bool          `yaml:"text" default:"true" doc:"Puts the text of the statement into the line; it may hold values that are nobody's business."`
+}
+
+// Audit is the audit log.
+type Audit struct {
+	File string `yaml:"file" doc:"File that gets a line of JSON about each statement, each request for metadata and each caller who is not let in; it is only appended to. Empty is none."`
 }
 
 // Log configures the log.

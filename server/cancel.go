@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/skua-db/skua/fault"
 )
@@ -19,6 +20,7 @@ type running struct {
 
 type runningStatement struct {
 	cancel context.CancelCauseFunc
+	m      *measure
 }
 
 func newRunning() *running {
@@ -31,19 +33,19 @@ const cancelledLife = time.Hour
 var errCancelled = fault.New(fault.Canceled, "the statement was cancelled")
 
 // start registers a statement; done must be called at its end. A statement that was cancelled does not start.
-func (r *running) start(ctx context.Context, id string) (run context.Context, done func(), err error) {
+func (r *running) start(ctx context.Context, id string, m *measure) (run context.Context, end context.CancelCauseFunc, done func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, gone := r.cancelled[id]; gone {
-		return nil, nil, errCancelled
+		return nil, nil, nil, errCancelled
 	}
 	run, cancel := context.WithCancelCause(ctx)
-	st := &runningStatement{cancel}
+	st := &runningStatement{cancel, m}
 	if r.active[id] == nil {
 		r.active[id] = map[*runningStatement]struct{}{}
 	}
 	r.active[id][st] = struct{}{}
-	return run, func() {
+	return run, cancel, func() {
 		cancel(nil)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -52,6 +54,28 @@ func (r *running) start(ctx context.Context, id string) (run context.Context, do
 			delete(r.active, id)
 		}
 	}, nil
+}
+
+// progress tells which part of the rows in a statement's tables its streams have looked at, from 0 to 1; runs is false when there is none.
+func (r *running) progress(id string) (part float64, runs bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen, all := 0.0, 0.0
+	for st := range r.active[id] {
+		runs = true
+		q := st.m.profile.Load()
+		if q == nil {
+			continue
+		}
+		for _, s := range q.Scans() {
+			seen += float64(s.Rows.Considered.Load())
+		}
+		all += st.m.total()
+	}
+	if all <= 0 {
+		return 0, runs
+	}
+	return min(seen/all, 1), runs
 }
 
 // cancel stops every stream of id, now and later.
@@ -97,7 +121,8 @@ func (s *Server) renew(ctx context.Context, e *flight.FlightEndpoint) (*flight.F
 		if err != nil {
 			return nil, err
 		}
-		e = &flight.FlightEndpoint{Ticket: &flight.Ticket{Ticket: blob}, Location: e.GetLocation(), AppMetadata: e.GetAppMetadata()}
+		e = &flight.FlightEndpoint{Ticket: &flight.Ticket{Ticket: blob}, Location: e.GetLocation(), AppMetadata: e.GetAppMetadata(),
+			ExpirationTime: timestamppb.New(time.Unix(st.h.Expiry, 0))}
 	}
 	return e, nil
 }

@@ -19,20 +19,38 @@ const firstBytesTime = time.Second
 
 // told wraps a listener so that a client that speaks TLS to a plaintext port, the reverse, or HTTP/1 is told so in one
 // sentence where its protocol has room for one, and the log says so in any case.
-func (s *Server) told(l net.Listener) net.Listener { return &toldListener{l, s} }
+func (s *Server) told(l net.Listener) net.Listener { return &toldListener{Listener: l, s: s} }
 
 type toldListener struct {
 	net.Listener
-	s *Server
+	s    *Server
+	told time.Time // when the log last said that there are too many
 }
 
 // Accept implements net.Listener.
 func (l *toldListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if n := l.s.open.Add(1); l.s.opt.Connections > 0 && n > int64(l.s.opt.Connections) {
+			l.s.open.Add(-1)
+			_ = c.Close()
+			if now := time.Now(); now.Sub(l.told) > time.Second {
+				l.told = now
+				l.s.opt.Log.Warn("a connection is refused: there are as many as limits.connections.max allows", zap.Int("max", l.s.opt.Connections))
+			}
+			continue
+		}
+		return &toldConn{Conn: c, s: l.s}, nil
 	}
-	return &toldConn{Conn: c, s: l.s}, nil
+}
+
+// Close implements net.Conn.
+func (c *toldConn) Close() error {
+	c.closed.Do(func() { c.s.open.Add(-1) })
+	return c.Conn.Close()
 }
 
 // toldConn looks at the first bytes that its peer sends. Reads come from one goroutine, as gRPC does them.
@@ -40,6 +58,7 @@ type toldConn struct {
 	net.Conn
 	s      *Server
 	looked sync.Once
+	closed sync.Once
 	first  []byte
 	err    error
 }

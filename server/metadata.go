@@ -96,7 +96,7 @@ func (s *Server) eachNamespace(ctx context.Context, only *string, pattern *strin
 			if ctx.Err() != nil {
 				return err
 			}
-			s.opt.Log.Warn("catalog cannot be listed", zap.String("catalog", name), zap.Error(err))
+			s.logFor(ctx).Warn("catalog cannot be listed", zap.String("catalog", name), zap.Error(err))
 			continue
 		}
 		sort.Slice(all, func(i, j int) bool { return all[i].String() < all[j].String() })
@@ -125,7 +125,7 @@ func (s *Server) allNamespaces(ctx context.Context, c catalog.Catalog, parent ca
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			s.opt.Log.Warn("namespace cannot be listed", zap.String("catalog", c.Name()), zap.Stringer("namespace", ns), zap.Error(err))
+			s.logFor(ctx).Warn("namespace cannot be listed", zap.String("catalog", c.Name()), zap.Stringer("namespace", ns), zap.Error(err))
 			continue
 		}
 		out = append(out, below...)
@@ -237,7 +237,7 @@ func (c *tablesCommand) match(ctx context.Context) ([]*tableName, error) {
 				return err
 			}
 			if fault.KindOf(err) != fault.NotFound { // else it was dropped while we look
-				c.s.opt.Log.Warn("tables cannot be listed", zap.String("catalog", cat.Name()), zap.Stringer("namespace", ns), zap.Error(err))
+				c.s.logFor(ctx).Warn("tables cannot be listed", zap.String("catalog", cat.Name()), zap.Stringer("namespace", ns), zap.Error(err))
 			}
 			return nil
 		}
@@ -270,7 +270,7 @@ func (c *tablesCommand) load(ctx context.Context, tables []*tableName) error {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				c.s.opt.Log.Warn("table listed without columns", zap.String("table", t.cat.Name()+"."+t.ns.String()+"."+t.name), zap.Error(err))
+				c.s.logFor(ctx).Warn("table listed without columns", zap.String("table", t.cat.Name()+"."+t.ns.String()+"."+t.name), zap.Error(err))
 				schema = arrow.NewSchema(nil, nil)
 			}
 			t.schema = flight.SerializeSchema(schema, arrowmem.DefaultAllocator)

@@ -13,6 +13,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/skua-db/skua/catalog"
@@ -47,8 +49,17 @@ type Options struct {
 	// Concurrency is how many statements run at once, 0 any number; the others wait for QueueTime, 0 for ever.
 	Concurrency int
 	QueueTime   time.Duration
+	// PrincipalConcurrency is how many of them one principal may run, Queue and PrincipalQueue how many may wait, Lookups how many
+	// statements may run that need not wait (see gate); 0 is any number.
+	PrincipalConcurrency, Queue, PrincipalQueue, Lookups int
 	// QueryTime ends a statement after so long; 0 never.
 	QueryTime time.Duration
+	Results   ResultLimits
+	// Connections is how many there may be, 0 any number; ConnectionAge and ConnectionIdle are after how long a client is asked to
+	// make a new one, 0 never.
+	Connections                   int
+	ConnectionAge, ConnectionIdle time.Duration
+	Drain                         Drain
 	// Spill is where queries put what memory does not hold; nil is the system's directory for temporary files.
 	Spill *spill.Disk
 
@@ -64,6 +75,9 @@ type Options struct {
 	HandleLife time.Duration
 	Version    string
 	Log        *zap.Logger
+	// Audit has a line of every command and of every caller that is not let in; nil for none.
+	Audit      *zap.Logger
+	Statements StatementLog
 }
 
 // Server answers Flight SQL.
@@ -79,22 +93,28 @@ type Server struct {
 	bound    *lru.Cache[string, []byte] // by principal and handle id: see lastBound
 	sqlInfo  map[uint32]any
 	grpc     *grpc.Server
-	stop     context.CancelFunc
-	ctx      context.Context
+	steps    []step
+	health   *health.Server
+	stop     context.CancelCauseFunc
+	ctx      context.Context // ends when what runs is cut off
+	drain    context.CancelFunc
+	draining context.Context // ends when the server begins to stop
+	open     atomic.Int64    // connections
 	started  sync.WaitGroup
 	sending  sync.WaitGroup // see untilEnd
 }
 
 const (
-	maxReceiveBytes     = 16 << 20
-	maxHeaderBytes      = 64 << 10
-	maxStreams          = 1000
-	boundHandles        = 1024
-	defaultHandleLife   = 24 * time.Hour
-	keepaliveMinTime    = 10 * time.Second
-	keepaliveEvery      = 30 * time.Second
-	keepaliveTimeout    = 20 * time.Second
-	gracefulStopTimeout = 10 * time.Second
+	maxReceiveBytes   = 16 << 20
+	maxHeaderBytes    = 64 << 10
+	maxStreams        = 1000
+	boundHandles      = 1024
+	defaultHandleLife = 24 * time.Hour
+	keepaliveMinTime  = 10 * time.Second
+	keepaliveEvery    = 30 * time.Second
+	keepaliveTimeout  = 20 * time.Second
+	handshakeTimeout  = 20 * time.Second
+	readBufferBytes   = 16 << 10 // of each connection, idle ones too
 )
 
 // New makes a server. It fails with fault.Invalid when the options contradict each other.
@@ -112,7 +132,8 @@ func New(opt Options) (*Server, error) {
 		opt.Log = zap.NewNop()
 	}
 	s := &Server{opt: opt, catalogs: map[string]catalog.Catalog{}, sessions: newSessions(), running: newRunning()}
-	s.gate = &gate{max: opt.Concurrency, wait: opt.QueueTime}
+	s.gate = &gate{max: opt.Concurrency, each: opt.PrincipalConcurrency, queued: opt.Queue, eachWaits: opt.PrincipalQueue, lookups: opt.Lookups,
+		wait: opt.QueueTime}
 	if opt.Pool != nil {
 		s.gate.queries, s.gate.total = opt.Pool.Child("queries", 0), opt.Pool.Limit()
 	}
@@ -131,22 +152,27 @@ func New(opt Options) (*Server, error) {
 		return nil, err
 	}
 	s.sqlInfo = sqlInfo(opt.Version)
-	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.steps = steps()
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxReceiveBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveEvery, Timeout: keepaliveTimeout}),
-		// In the order of their work: a panic becomes an error, the call is logged, then the caller is known.
-		grpc.ChainUnaryInterceptor(s.recoverUnary, s.logUnary, s.authUnary),
-		grpc.ChainStreamInterceptor(s.recoverStream, s.logStream, s.authStream),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveEvery, Timeout: keepaliveTimeout,
+			MaxConnectionAge: opt.ConnectionAge, MaxConnectionIdle: opt.ConnectionIdle}),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ReadBufferSize(readBufferBytes),
+		grpc.SharedWriteBuffer(true),
+		grpc.UnaryInterceptor(s.unary),
+		grpc.StreamInterceptor(s.stream),
 	}
 	if opt.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(opt.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
 	flight.RegisterFlightServiceServer(s.grpc, s)
+	s.registerHealth()
 	return s, nil
 }
 
@@ -185,29 +211,4 @@ func (s *Server) Serve(l net.Listener) error {
 		return nil
 	}
 	return err
-}
-
-// Stop lets running calls finish for a while, then cancels them, and closes every connection.
-func (s *Server) Stop() {
-	done := make(chan struct{})
-	go func() {
-		s.grpc.GracefulStop()
-		close(done)
-	}()
-	t := time.NewTimer(gracefulStopTimeout)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
-	s.Close()
-	<-done
-}
-
-// Close cancels what runs and closes every connection at once.
-func (s *Server) Close() {
-	s.stop()
-	s.grpc.Stop()
-	s.started.Wait()
-	s.sending.Wait()
 }

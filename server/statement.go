@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -51,7 +52,7 @@ func (st *statement) environment(ctx context.Context) (*plan.Environment, error)
 	}
 	return &plan.Environment{
 		Catalogs: visible{ctx, st.s}, Catalog: st.h.Session.Catalog, Schema: st.h.Session.Schema, User: st.h.Principal,
-		Dialect: st.h.Session.Dialect, Zone: zone, Now: time.Now(), Snapshots: st.h.Pins, Session: st.h.Session.named(),
+		Dialect: st.h.Session.Dialect, Zone: zone, Now: time.Now(), Snapshots: st.h.Pins, Session: st.h.Session.named(), MaxRecursion: st.h.Session.MaxRecursion,
 		MetadataTable: st.s.metadataTable, Files: st.s.opt.Files, ParamTypes: st.boundTypes(),
 	}, nil
 }
@@ -181,27 +182,39 @@ func (st *statement) rows(ctx context.Context, out *rowWriter) error {
 	if err != nil {
 		return err
 	}
-	ctx, done, err := st.s.running.start(ctx, st.h.ID)
+	out.limits = st.s.opt.Results
+	out.m.records.Store(records(st.prepared.Root))
+	ctx, end, done, err := st.s.running.start(ctx, st.h.ID, out.m)
 	if err != nil {
 		return err
 	}
 	defer done()
-	stop := context.AfterFunc(st.s.ctx, done)
+	stop := context.AfterFunc(st.s.ctx, func() { end(context.Cause(st.s.ctx)) })
 	defer stop()
 	if st.s.opt.QueryTime > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, st.s.opt.QueryTime)
 		defer cancel()
 	}
-	return st.s.untilEnd(ctx, func() error { return st.run(ctx, bound, out) })
+	err = st.s.untilEnd(ctx, func() error { return st.run(ctx, end, bound, out) })
+	if cause := context.Cause(ctx); err != nil && fault.KindOf(err) == fault.Canceled && cause != nil {
+		return cause
+	}
+	return err
 }
 
-func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWriter) error {
-	leave, err := st.s.gate.enter(ctx)
+func (st *statement) run(ctx context.Context, end context.CancelCauseFunc, bound [][]vector.Value, out *rowWriter) error {
+	p, err := st.begin(ctx, len(bound))
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer p.leave()
+	out.m.waited.Store(int64(time.Since(out.m.begun)))
+	watching, seen := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { st.s.watch(watching, out.m, p, end) })
+	defer watch.Wait()
+	defer seen()
 	pool := st.s.gate.queries.Child("query "+st.h.ID, st.s.opt.QueryMemory)
 	// A batch being gathered and the copies that the wire makes of it.
 	const wireBytes = 4 * batchBytes
@@ -225,11 +238,20 @@ func (st *statement) run(ctx context.Context, bound [][]vector.Value, out *rowWr
 			Workers: min(st.h.Session.Workers, st.s.opt.Workers), ChunkRows: min(st.h.Session.ChunkRows, st.s.opt.ChunkRows),
 			Spill: st.s.opt.Spill,
 		}
+		out.m.run(q.Profile)
 		if err := stream(ctx, st.prepared.Root, q, w); err != nil {
 			return err
 		}
 	}
 	return w.flush()
+}
+
+// begin takes the statement's place among those that run, and waits for it unless it is a lookup.
+func (st *statement) begin(ctx context.Context, times int) (*place, error) {
+	if times <= lookupsAtOnce && isLookup(st.prepared.Root) {
+		return st.s.gate.look(st.h.Principal)
+	}
+	return st.s.gate.enter(ctx, st.h.Principal)
 }
 
 func stream(ctx context.Context, root plan.Node, q *exec.Query, w *chunkWriter) (err error) {

@@ -24,15 +24,21 @@ const (
 type rowWriter struct {
 	w      *flight.Writer
 	schema *arrow.Schema
+	m      *measure
+	limits ResultLimits
 }
 
-func newRowWriter(stream flight.FlightService_DoGetServer, schema *arrow.Schema) *rowWriter {
-	return &rowWriter{flight.NewRecordWriter(stream, ipc.WithSchema(schema)), schema}
+func newRowWriter(m *measure, schema *arrow.Schema) *rowWriter {
+	return &rowWriter{w: flight.NewRecordWriter(m.sent, ipc.WithSchema(schema)), schema: schema, m: m}
 }
 
-// batch sends one batch and releases it.
+// batch sends one batch and releases it. What is over a limit is an error and never cut off unseen.
 func (o *rowWriter) batch(rec arrow.RecordBatch) error {
 	defer rec.Release()
+	rows := o.m.rows.Add(rec.NumRows())
+	if err := o.limits.over(rows, o.m.sent.bytes.Load(), o.m.scanned()); err != nil {
+		return err
+	}
 	return o.w.Write(rec)
 }
 
@@ -45,7 +51,12 @@ func (o *rowWriter) text(s string) error {
 }
 
 // close ends the stream; without any batch the client still gets the schema.
-func (o *rowWriter) close() error { return o.w.Close() }
+func (o *rowWriter) close() error {
+	if err := o.limits.over(0, o.m.sent.bytes.Load(), o.m.scanned()); err != nil {
+		return err
+	}
+	return o.w.Close()
+}
 
 // chunkWriter gathers chunks into batches.
 type chunkWriter struct {

@@ -98,11 +98,20 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	if err != nil {
 		return nil, err
 	}
+	audit, closeAudit, err := auditLog(c.Observability.Audit)
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, closeAudit)
 	opt := server.Options{
 		Catalogs: catalogs, DefaultCatalog: c.Default.Catalog, DefaultSchema: c.Default.Schema,
 		Scanner: scan, Pool: pool, Workers: c.QueryWorkers(), ChunkRows: c.Limits.ChunkRows, QueryMemory: c.Limits.Query.Memory.Of(total),
 		QueryTime: c.Limits.Query.Time, Spill: disk,
-		Concurrency: c.Limits.Concurrency.Queries, QueueTime: c.Limits.Concurrency.Wait,
+		Concurrency: c.Limits.Concurrency.Queries, QueueTime: c.Limits.Concurrency.Wait, Queue: c.Limits.Concurrency.Queue, Lookups: c.Limits.Concurrency.Lookups,
+		PrincipalConcurrency: c.Limits.Principal.Queries, PrincipalQueue: c.Limits.Principal.Queue,
+		Results:     server.ResultLimits{Rows: int64(c.Limits.Query.Rows), Bytes: c.Limits.Query.Result.Bytes, Scan: c.Limits.Query.Scan.Bytes},
+		Connections: c.Limits.Connections.Max, ConnectionAge: c.Limits.Connections.Age, ConnectionIdle: c.Limits.Connections.Idle,
+		Drain: server.Drain(c.Drain), Statements: statements(c.Observability.Statements), Audit: audit,
 		Auth: auth, Sealer: sealer, TLS: transport, Version: version.String(), Log: log,
 	}
 	if policy != nil {
@@ -255,6 +264,29 @@ func sealer(c *config.Config) (*seal.Sealer, error) {
 		keys[i] = seal.Key{ID: k.ID, Secret: []byte(k.Secret)}
 	}
 	return seal.New(keys...)
+}
+
+func statements(c config.Statements) server.StatementLog {
+	l := server.StatementLog{All: c.Log == "all", Text: c.Text}
+	if c.Log != "none" {
+		l.Slow = c.Slow
+	}
+	return l
+}
+
+// auditLog opens the audit log; nil when there is none.
+func auditLog(c config.Audit) (log *zap.Logger, end func(), err error) {
+	if c.File == "" {
+		return nil, func() {}, nil
+	}
+	f, err := os.OpenFile(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Invalid, err, "observability.audit.file")
+	}
+	ec := zap.NewProductionEncoderConfig()
+	ec.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	ec.LevelKey = ""
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(ec), zapcore.Lock(f), zapcore.InfoLevel)), func() { _ = f.Close() }, nil
 }
 
 // Logger makes the log that the configuration describes, on standard error.
