@@ -39,7 +39,15 @@ type File struct {
 	// Offset and Length locate a vector in its Puffin file; -1 when the entry does not say.
 	Offset, Length int64
 	EqualityIDs    []int
-	KeyMetadata    []byte
+	// KeyStats are what the entry of an equality delete file says of its key columns, by position in EqualityIDs; empty when it says nothing.
+	KeyStats    []KeyStats
+	KeyMetadata []byte
+}
+
+// KeyStats are statistics of a key column: bounds in Iceberg's binary form, nil for none, and counts, negative when unknown.
+type KeyStats struct {
+	Lower, Upper        []byte
+	Nulls, Values, NaNs int64
 }
 
 // DataFile is what matching needs of a data file.
@@ -48,6 +56,23 @@ type DataFile struct {
 	Seq       int64
 	SpecID    int
 	Partition string
+	// Apart reports whether statistics show that no key of an equality delete file can be in the data file; nil when nothing is known.
+	Apart func(*File) bool
+}
+
+// mostCompared bounds the equality delete files of a group that are held against one data file: beyond it the group is taken to apply, so
+// that planning does not cost data files times delete files.
+const mostCompared = 256
+
+// applies reports whether any file of the group may delete rows of d.
+func (g *Group) applies(d *DataFile) bool {
+	newest := len(g.Files) - 1
+	for i := newest; i >= 0 && g.Files[i].Seq > d.Seq; i-- {
+		if d.Apart == nil || newest-i >= mostCompared || !d.Apart(g.Files[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // Group is all equality delete files of one scope with the same equality ids. Its files share one set of keys.
@@ -199,7 +224,7 @@ func (x *Index) For(d DataFile) (Applied, error) {
 	}
 	for _, gs := range [2][]*Group{x.equality[scope{d.SpecID, d.Partition}], x.global} {
 		for _, g := range gs {
-			if g.Files[len(g.Files)-1].Seq > d.Seq {
+			if g.applies(&d) {
 				a.Equality = append(a.Equality, g)
 			}
 		}

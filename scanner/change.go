@@ -103,7 +103,7 @@ func (c *changed) narrow(t *Task, f *manifest.File, partition string) (bool, err
 	if c.sameDeletes {
 		return false, nil
 	}
-	other, err := c.index.For(deletes.DataFile{Path: d.open, Seq: d.seq, SpecID: d.spec.ID(), Partition: partition})
+	other, err := c.index.For(deletes.DataFile{Path: d.open, Seq: d.seq, SpecID: d.spec.ID(), Partition: partition, Apart: d.apart()})
 	if err != nil || other.None() || sameDeletes(&d.applied, &other) {
 		return false, err
 	}

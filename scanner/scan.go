@@ -41,6 +41,7 @@ type scan struct {
 	index *deletes.Index // set by prepare
 
 	mu       sync.Mutex
+	keyCols  map[int]keyPath   // of equality ids
 	programs [][]*expr.Program // idle programs by step
 	held     []reservation     // of key sets in use
 	closed   bool
@@ -491,6 +492,7 @@ func (sc *scan) deleteFile(f *manifest.File, m *manifest.Manifest, i int) (*dele
 		for _, id := range m.EqualityIDs.At(i) {
 			d.EqualityIDs = append(d.EqualityIDs, int(id))
 		}
+		d.KeyStats = keyStats(m, i, d.EqualityIDs)
 	case m.Content[i] != manifest.PositionDeletes:
 		return nil, fault.New(fault.Corrupt, "manifest %s: entry %d (%s) is a data file in a delete manifest", f.Path, i, d.Path)
 	case m.Formats[i] == manifest.Puffin:

@@ -48,10 +48,12 @@ type Without struct {
 	VariantParts bool
 	// Counts: answers from record counts, for scans that need no column, without reading data files.
 	Counts bool
+	// KeyBounds: equality delete files are left out where statistics show that no key is in the data file.
+	KeyBounds bool
 }
 
 // Everything does without all that can be done without.
-var Everything = Without{true, true, true, true, true, true, true, true}
+var Everything = Without{true, true, true, true, true, true, true, true, true}
 
 // Scanner plans and reads scans. It holds the caches that scans share and is safe for concurrent use.
 type Scanner struct {
@@ -78,6 +80,8 @@ type caches struct {
 	keys      *cache.Cache[string, *deletes.Keys]
 	puffins   *cache.Cache[fileKey, map[int64]string]
 	pages     *cache.Cache[pageKey, *parquet.Page]
+	zones     *cache.Cache[zoneKey, []parquet.PageBounds]
+	met       *met[zoneKey]
 }
 
 // fileKey names a file by the path that the store takes. The catalog is part of it because two catalogs may know
@@ -145,6 +149,8 @@ func New(opt Options) *Scanner {
 		keys:      cache.New[string, *deletes.Keys](b, "equality_deletes"),
 		puffins:   cache.New[fileKey, map[int64]string](b, "puffin_footer"),
 		pages:     cache.New[pageKey, *parquet.Page](b, "page"),
+		zones:     cache.New[zoneKey, []parquet.PageBounds](b, "zone"),
+		met:       newMet[zoneKey](),
 	}}
 }
 

@@ -327,7 +327,7 @@ func (p *planner) task(i int) (*Task, error) {
 		f.key = key
 	}
 	if sc.index.Len() > 0 {
-		f.applied, err = sc.index.For(deletes.DataFile{Path: f.open, Seq: seq, SpecID: p.spec.ID(), Partition: tupleKey(m, p.tuple, i)})
+		f.applied, err = sc.index.For(deletes.DataFile{Path: f.open, Seq: seq, SpecID: p.spec.ID(), Partition: tupleKey(m, p.tuple, i), Apart: f.apart()})
 		if err != nil {
 			return nil, err
 		}

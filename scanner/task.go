@@ -38,9 +38,10 @@ func (t *Task) Deletes() []string {
 	for _, f := range a.Positions {
 		seen[f.Path] = true
 	}
+	apart := t.file.apart()
 	for _, g := range a.Equality {
 		for _, f := range g.Files {
-			if f.Seq > t.file.seq {
+			if f.Seq > t.file.seq && (apart == nil || !apart(f)) {
 				seen[f.Path] = true
 			}
 		}

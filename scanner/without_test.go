@@ -41,6 +41,7 @@ func variants(t *testing.T) map[string]*scanner.Scanner {
 	add("no bounds", scanner.Without{Bounds: true}, 64<<20)
 	add("no indexes", scanner.Without{Indexes: true}, 64<<20)
 	add("no counts", scanner.Without{Counts: true}, 64<<20)
+	add("no key bounds", scanner.Without{KeyBounds: true}, 64<<20)
 	add("no page skipping", scanner.Without{PageSkipping: true}, 64<<20)
 	add("no late materialization", scanner.Without{LateMaterialization: true}, 64<<20)
 	add("no caches", scanner.Without{}, 1)

@@ -50,6 +50,7 @@ func newVariants() []variant {
 	add("no runtime filters", scanner.Without{RuntimeFilters: true}, cacheBytes, 1)
 	add("no page skipping", scanner.Without{PageSkipping: true}, cacheBytes, 1)
 	add("no late materialization", scanner.Without{LateMaterialization: true}, cacheBytes, 1)
+	add("no bounds of keys", scanner.Without{KeyBounds: true}, cacheBytes, 1)
 	add("no counts", scanner.Without{Counts: true}, cacheBytes, 1)
 	add("no caches", scanner.Without{}, 1, 1)
 	return out

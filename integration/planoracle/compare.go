@@ -28,19 +28,18 @@ type tally struct {
 	deletes                int // delete files that both attach
 	fewer                  int // those that only theirs attaches, each proved to delete no row of its data file
 	dropped                int // those that only ours attaches, which theirs attaches too when there is no filter
-	apart                  int // equality delete files that only ours attaches, since theirs holds their keys' bounds against the data file's
-	nan                    int // files that only ours plans, for rows that may be NaN
+	nan                    int // files that only ours plans, each proved to have rows that match, or that would match if x were NaN
 	failed                 int // filters beside them that the other planner cannot evaluate, for a fault of its own
 }
 
 func (t *tally) add(o tally) {
 	t.filters, t.files, t.pruned, t.more = t.filters+o.filters, t.files+o.files, t.pruned+o.pruned, t.more+o.more
-	t.deletes, t.fewer, t.dropped, t.nan, t.failed, t.apart = t.deletes+o.deletes, t.fewer+o.fewer, t.dropped+o.dropped, t.nan+o.nan, t.failed+o.failed, t.apart+o.apart
+	t.deletes, t.fewer, t.dropped, t.nan, t.failed = t.deletes+o.deletes, t.fewer+o.fewer, t.dropped+o.dropped, t.nan+o.nan, t.failed+o.failed
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("%d filters: %d files planned by both, %d by neither, %d by theirs only and proved needless, %d by ours only for NaN; %d delete files attached by both, %d by theirs only and proved needless, %d by theirs only without the filter, %d by ours only since no key is within the data file's bounds; %d more filters fail there",
-		t.filters, t.files, t.pruned, t.more, t.nan, t.deletes, t.fewer, t.dropped, t.apart, t.failed)
+	return fmt.Sprintf("%d filters: %d files planned by both, %d by neither, %d by theirs only and proved needless, %d by ours only and proved needed by rows that are NaN or may be; %d delete files attached by both, %d by theirs only and proved needless, %d by theirs only without the filter; %d more filters fail there",
+		t.filters, t.files, t.pruned, t.more, t.nan, t.deletes, t.fewer, t.dropped, t.failed)
 }
 
 // compare plans filters over a table by Skua and by another.
@@ -137,8 +136,6 @@ func (s *subject) one(ctx context.Context, f *filter, other planner, all int, su
 				sum.deletes++
 			case slices.Contains(s.unfiltered[path], d):
 				sum.dropped++ // it applies, but their planner took its partition, or its rows, for none that match
-			case s.ids[d].apart(s.ids[path]):
-				sum.apart++
 			default:
 				return fmt.Errorf("only ours attaches %s to %s", d, path)
 			}

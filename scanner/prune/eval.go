@@ -227,3 +227,9 @@ func (n *node) prefix(d *Domain) outcome {
 	}
 	return m
 }
+
+// Meet reports whether a value of l, null or NaN may be equal to one of r, nulls and NaN being equal to themselves. The domains are of one
+// type.
+func Meet(l, r *Domain) bool {
+	return compareDomains(expr.NotDistinct, l, r, false)&isTrue != 0 || l.class == cUUID && compareDomains(expr.NotDistinct, l, r, true)&isTrue != 0
+}
