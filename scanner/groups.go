@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/memory"
 	"github.com/skua-db/skua/scanner/parquet"
 	"github.com/skua-db/skua/scanner/prune"
 	"github.com/skua-db/skua/storage"
@@ -163,10 +164,10 @@ func (ft *footer) weight(g int) (rows, bytes int64) {
 }
 
 // pageRanges gives the rows of a row group that the page index leaves; nil for all.
-func (f *dataFile) pageRanges(ctx context.Context, o storage.Object, ft *footer, g int) ([]parquet.RowRange, error) {
+func (f *dataFile) pageRanges(ctx context.Context, o storage.Object, ft *footer, g int, pool *memory.Pool) ([]parquet.RowRange, error) {
 	return f.keepRows(ft, g, ft.RowGroups[g].NumRows, func(n *fileNode, want vector.Type) ([]parquet.PageBounds, error) {
 		if cc := &ft.RowGroups[g].Columns[n.pq.Leaf]; cc.ColumnIndex.Length == 0 || cc.OffsetIndex.Length == 0 {
-			return nil, nil
+			return f.zones(ctx, o, ft, g, n, want, pool)
 		}
 		return parquet.PageIndex(ctx, o, ft.Footer, g, n.pq.Leaf, want)
 	})

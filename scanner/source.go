@@ -37,10 +37,17 @@ func (r *reader) openParquet(ctx context.Context) error {
 	for i, c := range r.columns {
 		columns[i] = c.parquet()
 	}
-	s.narrow = func(ctx context.Context, g int) ([]parquet.RowRange, error) { return f.pageRanges(ctx, s.o, ft, g) }
+	s.narrow = func(ctx context.Context, g int) ([]parquet.RowRange, error) {
+		return f.pageRanges(ctx, s.o, ft, g, r.pool)
+	}
 	s.open = func(ctx context.Context, g int, ranges []parquet.RowRange) (groupReader, error) {
 		opt := opt
 		if f.sc.lookup && rowsIn(ranges, ft.RowGroups[g].NumRows) <= mostCachedRows {
+			if ranges != nil {
+				if err := ft.LearnOffsets(ctx, s.o, g, columns, r.pool); err != nil {
+					return nil, err
+				}
+			}
 			opt.PageCache = filePages{f.sc.s.caches.pages, f.sc.key(f.open, f.size, f.key)}
 		}
 		return parquet.OpenRowGroup(ctx, s.o, ft.Footer, g, columns, ranges, opt)

@@ -81,7 +81,9 @@ func (f *Footer) indexFail(err error, what string, rg, leaf int) error {
 func (f *Footer) offsetIndex(ctx context.Context, o storage.Object, rg, leaf int) ([]pageLocation, error) {
 	c := &f.RowGroups[rg].Columns[leaf]
 	if c.OffsetIndex.Length == 0 || c.OffsetIndex.Length > maxIndexBytes {
-		return nil, nil
+		f.indexes.mu.Lock()
+		defer f.indexes.mu.Unlock()
+		return f.indexes.offsets[chunkKey{rg, leaf}], nil // what LearnOffsets found
 	}
 	return cached(f, &f.indexes.offsets, chunkKey{rg, leaf}, func(p []pageLocation) int64 { return int64(len(p)) * 24 }, func() ([]pageLocation, error) {
 		b, err := f.readRange(ctx, o, c.OffsetIndex)
