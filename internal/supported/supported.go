@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -114,7 +115,10 @@ func (r Results) ReadGo(in io.Reader, module string) error {
 	}
 }
 
-// ReadCases adds the outcome of conformance cases, whose ids are group/table/case, from what the runner wrote. A table passes
+// caseOf is what an id adds to its group and table.
+var caseOf = regexp.MustCompile(`^([^/]+/[^/]+?)(?:/.*|-[0-9]+)$`)
+
+// ReadCases adds the outcome of conformance cases, whose ids are group/table/case or group/table-number, from what the runner wrote. A table passes
 // when all of its cases do.
 func (r Results) ReadCases(in io.Reader) error {
 	var cases []struct{ ID, Status string }
@@ -122,10 +126,11 @@ func (r Results) ReadCases(in io.Reader) error {
 		return err
 	}
 	for _, c := range cases {
-		name := c.ID
-		if at := strings.LastIndexByte(name, '/'); strings.Count(name, "/") > 1 {
-			name = name[:at]
+		m := caseOf.FindStringSubmatch(c.ID)
+		if m == nil {
+			return fmt.Errorf("case %q does not say its table", c.ID)
 		}
+		name := m[1]
 		before, ran := r[name]
 		r[name] = c.Status == "pass" && (before || !ran)
 	}

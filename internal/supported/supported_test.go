@@ -111,8 +111,8 @@ func TestResults(t *testing.T) {
 {"Action":"skip","Package":"m","Test":"TestC"}
 {"Action":"pass","Package":"m/scanner"}
 `), "m"))
-	require.NoError(t, r.ReadCases(strings.NewReader(`[{"id":"g/t/a","status":"pass"},{"id":"g/t/b","status":"pass"},{"id":"g/u/a","status":"wrong"},{"id":"g/u/b","status":"pass"}]`)))
-	require.Equal(t, Results{"scanner.TestA": true, "scanner.TestB": false, ".TestC": false, "g/t": true, "g/u": false}, r)
+	require.NoError(t, r.ReadCases(strings.NewReader(`[{"id":"g/t/a","status":"pass"},{"id":"g/t/b","status":"pass"},{"id":"g/u/a","status":"wrong"},{"id":"g/u/b","status":"pass"},{"id":"g/v-001","status":"pass"},{"id":"g/v-002","status":"pass"},{"id":"g/w-x-1","status":"wrong"}]`)))
+	require.Equal(t, Results{"scanner.TestA": true, "scanner.TestB": false, ".TestC": false, "g/t": true, "g/u": false, "g/v": true, "g/w-x": false}, r)
 	state, tests := r.shown(&feature{state: yes, tests: []string{"scanner.TestA", "g/t"}})
 	require.Equal(t, "yes", state)
 	require.Equal(t, "`scanner.TestA`, `g/t`", tests)
