@@ -15,9 +15,9 @@ type Keys struct {
 	strs  Strings
 
 	// nullID is the id of the null of a single column, which the tables do not see; -1 while there is none.
+	// Ids of the tables from nullID on count one more.
 	nullID int64
 	n      int
-	remap  []uint32 // table id -> id, once a null took an id of its own
 
 	k64   []uint64
 	kPair []Pair
@@ -88,7 +88,7 @@ func (k *Keys) Len() int { return k.n }
 
 // Bytes is the memory held.
 func (k *Keys) Bytes() int64 {
-	return k.ints.Bytes() + k.pairs.Bytes() + k.strs.Bytes() + int64(4*cap(k.remap)+cap(k.arena))
+	return k.ints.Bytes() + k.pairs.Bytes() + k.strs.Bytes() + int64(cap(k.arena))
 }
 
 // Upsert numbers the rows (nil: 0..n-1) of cols into ids, which run parallel to rows. It gives the positions in rows of those
@@ -122,7 +122,7 @@ func (k *Keys) upsert(cols []*vector.Vector, rows []uint16, ids []uint32) []uint
 func (k *Keys) Grows(n int) bool {
 	switch k.mode {
 	case modeInt:
-		return 2*(k.ints.n+n) > len(k.ints.slots)
+		return 2*(k.ints.n+n) > k.ints.capacity()
 	case modePair:
 		return 2*(k.pairs.n+n) > len(k.pairs.slots)
 	}
@@ -281,29 +281,34 @@ func (k *Keys) upsertOne(v *vector.Vector, rows []uint16, ids []uint32) []uint16
 	if len(live) == 0 {
 		return k.fresh
 	}
-	k.ids = grow(k.ids, len(live))
 	before := len(k.fresh)
+	out := ids
+	if pos != nil {
+		k.ids = grow(k.ids, len(live))
+		out = k.ids
+	}
 	if k.mode == modeInt {
 		k.k64 = grow(k.k64, len(live))
 		Fixed(v, live, k.k64)
-		k.fresh = k.ints.Upsert(k.k64, k.ids, k.fresh)
+		k.fresh = k.ints.Upsert(k.k64, out, k.fresh)
 	} else {
 		k.views(v, live)
-		k.fresh = k.strs.Upsert(k.kByte, k.ids, k.fresh)
+		k.fresh = k.strs.Upsert(k.kByte, out, k.fresh)
 	}
-	// New keys take the next numbers in order of appearance.
-	for f := before; f < len(k.fresh); f++ {
-		k.remap = append(k.remap, uint32(k.n))
-		k.n++
+	k.n += len(k.fresh) - before
+	if k.nullID >= 0 {
+		null := uint32(k.nullID)
+		for p, id := range out {
+			if id >= null {
+				out[p] = id + 1
+			}
+		}
 	}
 	if pos == nil {
-		for p := range live {
-			ids[p] = k.remap[k.ids[p]]
-		}
 		return k.fresh
 	}
-	for p := range live {
-		ids[pos[p]] = k.remap[k.ids[p]]
+	for p, id := range out {
+		ids[pos[p]] = id
 	}
 	for f := before; f < len(k.fresh); f++ {
 		k.fresh[f] = pos[k.fresh[f]]
@@ -361,8 +366,8 @@ func (k *Keys) findOne(v *vector.Vector, rows []uint16, ids []int32) {
 		k.strs.Find(k.kByte, k.found)
 	}
 	for p, id := range k.found {
-		if id >= 0 {
-			id = int32(k.remap[id])
+		if k.nullID >= 0 && id >= int32(k.nullID) {
+			id++
 		}
 		if pos != nil {
 			ids[pos[p]] = id
@@ -485,5 +490,5 @@ func (k *Keys) encode(cols []*vector.Vector, rows []uint16) {
 // Reader gives a view of the same tables with scratch space of its own, for Find on another goroutine. k must not be written to
 // afterwards.
 func (k *Keys) Reader() *Keys {
-	return &Keys{types: k.types, mode: k.mode, ints: k.ints, pairs: k.pairs, strs: k.strs, nullID: k.nullID, n: k.n, remap: k.remap}
+	return &Keys{types: k.types, mode: k.mode, ints: k.ints, pairs: k.pairs, strs: k.strs, nullID: k.nullID, n: k.n}
 }

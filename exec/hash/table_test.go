@@ -121,3 +121,63 @@ func BenchmarkInts(b *testing.B) {
 		})
 	}
 }
+
+// TestIntsNumberAnyRange compares with a map: ranges that stay narrow, that widen step by step in one or both directions, that turn wide and
+// that end at the least and greatest integers.
+func TestIntsNumberAnyRange(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for name, next := range map[string]func(i int) int64{
+		"narrow":      func(int) int64 { return rng.Int64N(500) - 250 },
+		"ascending":   func(i int) int64 { return int64(i) * 4 },
+		"descending":  func(i int) int64 { return -int64(i) },
+		"both ways":   func(i int) int64 { return int64(i/2) * int64(1-i%2*2) },
+		"outliers":    func(i int) int64 { return map[bool]int64{true: int64(i) << 40, false: int64(i)}[i%5000 == 4999] },
+		"wide":        func(int) int64 { return int64(rng.Uint64()) },
+		"wide, dense": func(int) int64 { return rng.Int64N(20_000) },
+		"ends": func(i int) int64 {
+			return map[bool]int64{true: math.MinInt64 + int64(i), false: math.MaxInt64 - int64(i)}[i%9000 < 4500]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ints Ints
+			seen := map[uint64]uint32{}
+			i := 0
+			for range 60 {
+				keys := make([]uint64, 1+rng.IntN(700))
+				for k := range keys {
+					keys[k] = uint64(next(i))
+					i++
+				}
+				ids := make([]uint32, len(keys))
+				fresh := ints.Upsert(keys, ids, nil)
+				f := 0
+				for k, key := range keys {
+					id, ok := seen[key]
+					if !ok {
+						id = uint32(len(seen))
+						seen[key] = id
+						require.Equal(t, uint16(k), fresh[f])
+						f++
+					}
+					require.Equal(t, id, ids[k])
+				}
+				require.Len(t, fresh, f)
+				require.Equal(t, len(seen), ints.Len())
+				require.LessOrEqual(t, int64(4*len(ints.byValue)), ints.Bytes())
+				require.LessOrEqual(t, ints.Bytes(), int64(16*8*(len(seen)+700)))
+			}
+			for key, id := range seen {
+				found := make([]int32, 3)
+				ints.Find([]uint64{key, key + 1, key - 1}, found)
+				require.EqualValues(t, id, found[0])
+				for d, near := range []uint64{key, key + 1, key - 1} {
+					if id, ok := seen[near]; ok {
+						require.EqualValues(t, id, found[d])
+					} else {
+						require.EqualValues(t, -1, found[d])
+					}
+				}
+			}
+		})
+	}
+}
