@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,16 +68,27 @@ type S3 struct {
 	// fault is asked for each request that would succeed, with its number from 0.
 	fault func(n int, r *http.Request) *Fault
 	n     int
+
+	connections atomic.Int64
 }
 
 // NewS3 starts a store that ends with the test.
 func NewS3(t testing.TB) *S3 {
 	s := &S3{Region: "us-east-1", keys: map[string]Key{}, objects: map[string][]byte{}, dirs: map[string]string{}}
-	h := httptest.NewServer(s)
+	h := httptest.NewUnstartedServer(s)
+	h.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.connections.Add(1)
+		}
+	}
+	h.Start()
 	t.Cleanup(h.Close)
 	s.URL = h.URL
 	return s
 }
+
+// Connections is how many connections clients have opened so far.
+func (s *S3) Connections() int64 { return s.connections.Load() }
 
 // AddKey lets a key in.
 func (s *S3) AddKey(k Key) Key {
