@@ -124,7 +124,7 @@ func (f *dataFile) keepGroups(ctx context.Context, ft *footer) ([]int, error) {
 			var err error
 			if cc.BloomOffset > 0 {
 				may, err = parquet.BloomMayContain(ctx, o, ft.Footer, g, leaf, e.Values, columns[e.Column].Type)
-			} else if cc.DictOffset > 0 {
+			} else if cc.DictOffset > 0 && !f.zonesKnown(g, n, columns[e.Column].Type) { // which cost less and tell more
 				means = "dictionary"
 				may, err = parquet.DictionaryMayContain(ctx, o, ft.Footer, g, leaf, e.Values, columns[e.Column].Type, f.options(nil))
 			}

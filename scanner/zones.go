@@ -35,7 +35,7 @@ func (f *dataFile) zones(ctx context.Context, o storage.Object, ft *footer, g in
 	if !f.sc.lookup || n.pq.MaxRep > 0 || n.pq.MaxDef > 1 || !zoned(want) || rg.NumRows < leastZones*zoneRows {
 		return nil, nil
 	}
-	key := zoneKey{f.sc.key(f.open, f.size, f.key), g, n.pq.Leaf, want.String()}
+	key := f.zoneKey(g, n, want)
 	c := f.sc.s.caches
 	if !c.zones.Has(key) && !c.met.again(key) {
 		return nil, nil
@@ -44,6 +44,15 @@ func (f *dataFile) zones(ctx context.Context, o storage.Object, ft *footer, g in
 		z, err := f.learn(ctx, o, ft, g, n, want, pool)
 		return z, int64(len(z)) * zoneBytes, err
 	})
+}
+
+func (f *dataFile) zoneKey(g int, n *fileNode, want vector.Type) zoneKey {
+	return zoneKey{f.sc.key(f.open, f.size, f.key), g, n.pq.Leaf, want.String()}
+}
+
+// zonesKnown reports whether the zones of a column were learned before.
+func (f *dataFile) zonesKnown(g int, n *fileNode, want vector.Type) bool {
+	return f.sc.lookup && !f.sc.s.opt.Without.PageSkipping && f.sc.s.caches.zones.Has(f.zoneKey(g, n, want))
 }
 
 // zoned reports whether the bounds of a type are learned.
