@@ -32,6 +32,8 @@ type Environment struct {
 	// Snapshots pins tables, by their full name, to snapshot ids; tables that are not named are read at their current
 	// snapshot. It does not touch explicit versions.
 	Snapshots map[string]int64
+	// MaxRecursion is how many times the step of a recursive query is applied; 0 is DefaultRecursion.
+	MaxRecursion int
 	// Session lists the session's settings for SHOW SESSION.
 	Session map[string]string
 	// Stats gives the number of rows of a scan, for join order; nil uses the snapshot's summary.
@@ -49,6 +51,13 @@ func (e *Environment) context() *expr.Context {
 		zone = time.UTC
 	}
 	return &expr.Context{Now: e.Now, Zone: zone, Dialect: e.dialect(), User: e.User, Catalog: e.Catalog, Schema: e.Schema}
+}
+
+func (e *Environment) recursion() int {
+	if e.MaxRecursion <= 0 {
+		return DefaultRecursion
+	}
+	return min(e.MaxRecursion, MaxRecursion)
 }
 
 func (e *Environment) dialect() string {

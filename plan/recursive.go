@@ -9,9 +9,12 @@ import (
 	"github.com/skua-db/skua/vector"
 )
 
-// maxRecursion is how many times the step of a recursive query is applied; a query that has rows left after that fails.
-// It is the default of Trino's max_recursion_depth.
-const maxRecursion = 10
+// DefaultRecursion is how many times the step of a recursive query is applied where the session option max_recursion_depth says
+// nothing; a query that has rows left after that fails. Each application is a part of the plan, so MaxRecursion bounds the option.
+const (
+	DefaultRecursion = 10
+	MaxRecursion     = 1000
+)
 
 // recursive binds a table of WITH RECURSIVE that refers to itself: a base, UNION [ALL], and a step that names the table once in its
 // FROM. The step is bound once for every application, each over the rows of the one before, as Trino plans it; the last must give
@@ -69,6 +72,7 @@ func (b *binder) recursive(t *sql.CTE, key string, seen *scope) (*bound, error) 
 	if err := b.coerceTo(base, types); err != nil {
 		return nil, b.place(at, err)
 	}
+	most := b.env.recursion()
 	rows := base
 	for depth := 0; ; depth++ {
 		c := &cte{name: t.Name.Name, bound: rows}
@@ -96,11 +100,11 @@ func (b *binder) recursive(t *sql.CTE, key string, seen *scope) (*bound, error) 
 		if rows, err = b.rename(rows, t.Columns, t.Name); err != nil {
 			return nil, err
 		}
-		if depth == maxRecursion {
+		if depth == most {
 			break
 		}
 	}
-	over, err := expr.NewCall("recursion_limit", []expr.Expr{&expr.Literal{Value: int64(maxRecursion), Typ: vector.Of(vector.BigInt)}})
+	over, err := expr.NewCall("recursion_limit", []expr.Expr{&expr.Literal{Value: int64(most), Typ: vector.Of(vector.BigInt)}})
 	if err != nil {
 		return nil, err
 	}

@@ -65,10 +65,16 @@ var sessionOptions = map[string]func(string) error{
 	// The server knows how many: checkOption.
 	"workers":    func(string) error { return nil },
 	"chunk_rows": func(string) error { return nil },
+	"max_recursion_depth": func(v string) error {
+		if n, err := strconv.Atoi(v); err != nil || n < 1 || n > plan.MaxRecursion {
+			return fault.New(fault.Invalid, "max_recursion_depth is a number from 1 to %d, not %q", plan.MaxRecursion, v)
+		}
+		return nil
+	},
 }
 
 // knownOptions lists them for messages.
-const knownOptions = "catalog, schema, dialect, time_zone, variants, workers and chunk_rows"
+const knownOptions = "catalog, schema, dialect, time_zone, variants, workers, chunk_rows and max_recursion_depth"
 
 // session holds the options of one client.
 type session struct {
@@ -264,6 +270,8 @@ type sessionState struct {
 	// Workers and ChunkRows are 0 where the session leaves them to the server.
 	Workers   int `json:"w,omitempty"`
 	ChunkRows int `json:"r,omitempty"`
+	// MaxRecursion is 0 where the session leaves it to the planner.
+	MaxRecursion int `json:"m,omitempty"`
 }
 
 // sessionOf gives the state of the caller's session with the server's defaults filled in.
@@ -283,6 +291,7 @@ func (s *Server) optionsOf(ses *session) sessionState {
 	st := sessionState{Catalog: ses.option("catalog"), Schema: ses.option("schema"), Dialect: ses.option("dialect"), Zone: ses.option("time_zone"), Variants: ses.option("variants")}
 	st.Workers, _ = strconv.Atoi(ses.option("workers")) // checked when it was set
 	st.ChunkRows, _ = strconv.Atoi(ses.option("chunk_rows"))
+	st.MaxRecursion, _ = strconv.Atoi(ses.option("max_recursion_depth"))
 	return st
 }
 
@@ -311,6 +320,9 @@ func (s *Server) filled(st sessionState) sessionState {
 	if st.ChunkRows == 0 {
 		st.ChunkRows = s.opt.ChunkRows
 	}
+	if st.MaxRecursion == 0 {
+		st.MaxRecursion = plan.DefaultRecursion
+	}
 	return st
 }
 
@@ -320,7 +332,7 @@ func (s sessionState) wire() vector.Wire { return vector.Wire{Variants: s.Varian
 // named lists the state as session options.
 func (s sessionState) named() map[string]string {
 	return map[string]string{"catalog": s.Catalog, "schema": s.Schema, "dialect": s.Dialect, "time_zone": s.Zone, "variants": s.Variants,
-		"workers": strconv.Itoa(s.Workers), "chunk_rows": strconv.Itoa(s.ChunkRows)}
+		"workers": strconv.Itoa(s.Workers), "chunk_rows": strconv.Itoa(s.ChunkRows), "max_recursion_depth": strconv.Itoa(s.MaxRecursion)}
 }
 
 // apply makes the change of the session that a USE or SET SESSION statement asks for, and says what it did.
