@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"sort"
 	"strings"
@@ -26,7 +27,7 @@ import (
 // tableType is the one type of table there is.
 const tableType = "TABLE"
 
-// metadataBatchRows keeps batches of GetTables with schemas well below a megabyte.
+// metadataBatchRows bounds batches of GetTables; those with schemas end earlier, at batchBytes.
 const metadataBatchRows = 500
 
 // loadsAtOnce is how many tables GetTables loads at a time for their schemas.
@@ -204,7 +205,14 @@ func (c *tablesCommand) rows(ctx context.Context, out *rowWriter) error {
 				return err
 			}
 		}
+		bytes := 0
 		for _, t := range part {
+			if bytes += len(t.schema); bytes > batchBytes && bytes > len(t.schema) {
+				if err := out.batch(b.NewRecordBatch()); err != nil {
+					return err
+				}
+				bytes = len(t.schema)
+			}
 			b.Field(0).(*array.StringBuilder).Append(t.cat.Name())
 			b.Field(1).(*array.StringBuilder).Append(t.ns.String())
 			b.Field(2).(*array.StringBuilder).Append(t.name)
@@ -258,11 +266,10 @@ func (c *tablesCommand) load(ctx context.Context, tables []*tableName) error {
 	g.SetLimit(loadsAtOnce)
 	for _, t := range tables {
 		g.Go(func() error {
-			schema := arrow.NewSchema(nil, nil)
-			err := fault.Guard(func() error {
+			err := fault.Guard(func() (err error) {
 				tab, err := t.cat.Load(ctx, t.ns, t.name)
 				if err == nil {
-					schema, err = tableSchema(tab)
+					t.schema, err = c.s.schemaOf(tab)
 				}
 				return err
 			})
@@ -271,14 +278,47 @@ func (c *tablesCommand) load(ctx context.Context, tables []*tableName) error {
 					return ctx.Err()
 				}
 				c.s.logFor(ctx).Warn("table listed without columns", zap.String("table", t.cat.Name()+"."+t.ns.String()+"."+t.name), zap.Error(err))
-				schema = arrow.NewSchema(nil, nil)
+				t.schema = flight.SerializeSchema(arrow.NewSchema(nil, nil), arrowmem.DefaultAllocator)
 			}
-			t.schema = flight.SerializeSchema(schema, arrowmem.DefaultAllocator)
 			return nil
 		})
 	}
 	return g.Wait()
 }
+
+// schemaKey names a schema that was told: that of one load of a metadata file. The catalog is asked each time which file that is, so
+// nobody is told an older one.
+type schemaKey struct {
+	table, metadata string
+	loaded          int64
+	access          string // the columns that a policy leaves
+}
+
+// schemaOf gives a table's schema as GetTables tells it, serialised.
+func (s *Server) schemaOf(t *catalog.Table) ([]byte, error) {
+	key := schemaKey{table: t.FullName(), metadata: t.MetadataLocation, loaded: t.Loaded.UnixNano()}
+	if t.Access != nil {
+		key.access = fmt.Sprintf("%q %q", t.Access.Columns, t.Access.Hidden)
+	}
+	keep := s.schemas != nil && t.MetadataLocation != ""
+	if keep {
+		if b, ok := s.schemas.Lookup(key); ok {
+			return b, nil
+		}
+	}
+	schema, err := tableSchema(t)
+	if err != nil {
+		return nil, err
+	}
+	b := flight.SerializeSchema(schema, arrowmem.DefaultAllocator)
+	if keep {
+		s.schemas.Put(key, b, int64(len(b)+len(key.table)+len(key.metadata)+len(key.access))+schemaKeyBytes)
+	}
+	return b, nil
+}
+
+// schemaKeyBytes is what an entry takes beside its texts.
+const schemaKeyBytes = 200
 
 // tableSchema is a table's schema as GetTables tells it, with the metadata that JDBC's getColumns reads.
 func tableSchema(t *catalog.Table) (*arrow.Schema, error) {

@@ -24,6 +24,9 @@ func (s *Server) prepare(ctx context.Context, req *pb.ActionCreatePreparedStatem
 	if err != nil {
 		return nil, err
 	}
+	if err := s.asExpected(ctx, schema); err != nil {
+		return nil, err
+	}
 	blob, err := s.sealHandle(st.h)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/skua-db/skua/cache"
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/encryption/seal"
 	"github.com/skua-db/skua/exec/spill"
@@ -41,6 +42,8 @@ type Options struct {
 
 	Scanner *scanner.Scanner
 	Pool    *memory.Pool
+	// Budget is of the caches; nil keeps nothing.
+	Budget  *cache.Budget
 	Workers int // threads a query may use; default GOMAXPROCS
 	// ChunkRows is the greatest number of rows that operators hand on at once; 0 is the most there is.
 	ChunkRows int
@@ -91,6 +94,7 @@ type Server struct {
 	running  *running
 	planned  *plans
 	bound    *lru.Cache[string, []byte] // by principal and handle id: see lastBound
+	schemas  *cache.Cache[schemaKey, []byte]
 	sqlInfo  map[uint32]any
 	grpc     *grpc.Server
 	steps    []step
@@ -152,6 +156,9 @@ func New(opt Options) (*Server, error) {
 		return nil, err
 	}
 	s.sqlInfo = sqlInfo(opt.Version)
+	if opt.Budget != nil {
+		s.schemas = cache.New[schemaKey, []byte](opt.Budget, "schemas of tables")
+	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.steps = steps()
 	options := []grpc.ServerOption{

@@ -109,7 +109,7 @@ func startWith(t *testing.T, dir string, auth server.AuthOptions, sealer *seal.S
 	a, err := server.NewAuthenticator(auth)
 	require.NoError(t, err)
 	opt := server.Options{
-		Catalogs: []catalog.Catalog{cat}, Scanner: scanner.New(scanner.Options{Budget: budget, Workers: 2}), Pool: pool, Workers: 2,
+		Catalogs: []catalog.Catalog{cat}, Scanner: scanner.New(scanner.Options{Budget: budget, Workers: 2}), Pool: pool, Budget: budget, Workers: 2,
 		Auth: a, Sealer: sealer, Version: "test",
 	}
 	change(&opt)

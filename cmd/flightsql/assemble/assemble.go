@@ -52,9 +52,6 @@ func (s *Stack) Close() {
 	}
 }
 
-// heapHeadroom is the share of the process's memory that the pool may promise; the rest is for what Go keeps around it.
-const heapHeadroom = 0.9
-
 // Option changes what Build assembles beyond the configuration.
 type Option func(*server.Options)
 
@@ -65,9 +62,10 @@ func LoneFiles(o *server.Options) { o.Files = o.Scanner.OpenFiles }
 // Build assembles a server. A catalog that cannot be opened is an error: it would only fail later, and quieter.
 func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Option) (*Stack, error) {
 	total := c.Limits.Memory.Of(config.MachineMemory())
-	pool := memory.NewPool("limits.memory", total)
+	promised, most := memory.Split(total)
+	pool := memory.NewPool("limits.memory", promised)
 	s := &Stack{Pool: pool}
-	budget := cache.NewBudget(pool, c.Caches.Memory.Of(total))
+	budget := cache.NewBudget(pool, c.Caches.Memory.Of(promised))
 	s.close = append(s.close, budget.Close)
 	disk := spill.Open(c.Limits.Spill.Dir, c.Limits.Spill.Max.Bytes)
 	s.close = append(s.close, func() { _ = disk.Close() })
@@ -105,7 +103,7 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	s.close = append(s.close, closeAudit)
 	opt := server.Options{
 		Catalogs: catalogs, DefaultCatalog: c.Default.Catalog, DefaultSchema: c.Default.Schema,
-		Scanner: scan, Pool: pool, Workers: c.QueryWorkers(), ChunkRows: c.Limits.ChunkRows, QueryMemory: c.Limits.Query.Memory.Of(total),
+		Scanner: scan, Pool: pool, Budget: budget, Workers: c.QueryWorkers(), ChunkRows: c.Limits.ChunkRows, QueryMemory: c.Limits.Query.Memory.Of(promised),
 		QueryTime: c.Limits.Query.Time, Spill: disk,
 		Concurrency: c.Limits.Concurrency.Queries, QueueTime: c.Limits.Concurrency.Wait, Queue: c.Limits.Concurrency.Queue, Lookups: c.Limits.Concurrency.Lookups,
 		PrincipalConcurrency: c.Limits.Principal.Queries, PrincipalQueue: c.Limits.Principal.Queue,
@@ -123,7 +121,7 @@ func Build(ctx context.Context, c *config.Config, log *zap.Logger, options ...Op
 	if s.Server, err = server.New(opt); err != nil {
 		return nil, err
 	}
-	s.close = append(s.close, memory.Govern(pool, total, c.Limits.Query.Memory.Of(total), int64(float64(total)/heapHeadroom)))
+	s.close = append(s.close, memory.Govern(pool, promised, c.Limits.Query.Memory.Of(promised), most))
 	return s, nil
 }
 
