@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import adbc_driver_flightsql.dbapi as flightsql
+import psutil
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "encryption"))
@@ -58,13 +59,13 @@ def main():
                     if line.startswith("{"):
                         address = json.loads(line).get("address") or address
             with flightsql.connect("grpc://" + address, autocommit=True) as c, c.cursor() as cur:
-                measure(cur, args)
+                measure(cur, psutil.Process(server.pid), args)
         finally:
             server.terminate()
             server.wait()
 
 
-def measure(cur, args):
+def measure(cur, server, args):
     def once(sql):
         start = time.perf_counter()
         cur.execute(sql)
@@ -78,16 +79,18 @@ def measure(cur, args):
             cur.fetch_arrow_table()
         return time.perf_counter() - start
 
-    print(f"| {args.rows:,} rows, {args.bits} bits | plain ms | encrypted ms | plain / encrypted |\n|---|---|---|---|")
+    print(f"| {args.rows:,} rows, {args.bits} bits | plain ms | encrypted ms | plain / encrypted | the same of CPU time |\n|---|---|---|---|---|")
     for name, run in [*((n, lambda t, q=q: once(q % t)) for n, q in QUERIES.items()), ("50 lookups by key", lookups)]:
-        times = {"plain": [], "sealed": []}
+        times, cpu = {"plain": [], "sealed": []}, {"plain": 0.0, "sealed": 0.0}
         for i in range(args.rounds + 1):
             for t in ("plain", "sealed") if i % 2 else ("sealed", "plain"):
+                before = sum(server.cpu_times()[:2])
                 seconds = run(t)
                 if i:
                     times[t].append(seconds)
+                    cpu[t] += sum(server.cpu_times()[:2]) - before
         plain, sealed = (statistics.median(times[t]) * 1000 for t in ("plain", "sealed"))
-        print(f"| {name} | {plain:.1f} | {sealed:.1f} | {plain / sealed:.2f} |")
+        print(f"| {name} | {plain:.1f} | {sealed:.1f} | {plain / sealed:.2f} | {cpu['plain'] / max(cpu['sealed'], 0.01):.2f} |")
 
 
 if __name__ == "__main__":
