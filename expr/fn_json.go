@@ -11,13 +11,18 @@ import (
 type pathCache struct {
 	last string
 	p    *jsonPath
+	sql  bool // paths are of SQL/JSON
 }
 
 func (c *pathCache) get(s string) (*jsonPath, error) {
 	if c.p != nil && c.last == s {
 		return c.p, nil
 	}
-	p, err := parseJSONPath(s)
+	parse := parseJSONPath
+	if c.sql {
+		parse = parseSQLPath
+	}
+	p, err := parse(s)
 	if err == nil {
 		c.last, c.p = strings.Clone(s), p
 	}
@@ -57,6 +62,8 @@ func scalarText(v any) (string, bool) {
 		return x.String(), true
 	case string:
 		return x, true
+	case pathDecimal:
+		return string(x), true
 	}
 	return "", false
 }

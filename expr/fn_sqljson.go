@@ -23,11 +23,61 @@ const (
 	jsonNoType   = 7
 )
 
+// sqlPathFn registers a function of what a path of SQL/JSON finds; it is null for input that is not JSON.
+func sqlPathFn[R any](name, ret, doc string, f func(items []any, ok bool) (R, error), opts ...option) {
+	sqlPathKernels(name, ret, doc, func(items []any, ok, input bool) (R, error) {
+		if !input {
+			var none R
+			return none, errNull
+		}
+		return f(items, ok)
+	}, append(opts, mayNull)...)
+}
+
+// sqlPathKernels registers a function of JSON, as text or as such, and a path; and, hidden, of the values of the path's variables too, as
+// a JSON object. input is false for what is not JSON.
+func sqlPathKernels[R any](name, ret, doc string, f func(items []any, ok, input bool) (R, error), opts ...option) {
+	run := func(cache *pathCache, s, path string, vars jsonObject) (R, error) {
+		var none R
+		p, err := cache.get(path)
+		if err != nil {
+			return none, err
+		}
+		for _, n := range p.names {
+			if _, ok := vars.get(n); !ok {
+				return none, fault.WithID(fault.Invalid, "INVALID_PATH", "the JSON path %q names $%s, which PASSING does not give; a name that is not quoted there is in capitals", path, n)
+			}
+		}
+		v, err := decodeJSON(s)
+		if err != nil {
+			return f(nil, false, false)
+		}
+		items, ok := p.findWith(v, vars)
+		return f(items, ok, true)
+	}
+	for _, t := range []string{"varchar", "json"} {
+		defMake(name, "("+t+", varchar) "+ret, doc, func(*binding) (kernel, error) {
+			cache := pathCache{sql: true}
+			return fn2(func(_ *evalCall, s, path string) (R, error) { return run(&cache, s, path, nil) }), nil
+		}, opts...)
+		defMake(name, "("+t+", varchar, json) "+ret, doc, func(*binding) (kernel, error) {
+			cache := pathCache{sql: true}
+			return fn3(func(_ *evalCall, s, path, passed string) (R, error) {
+				vars, err := decodeJSON(passed)
+				if err != nil {
+					return f(nil, false, false)
+				}
+				o, _ := vars.(jsonObject)
+				return run(&cache, s, path, o)
+			}), nil
+		}, append(opts[:len(opts):len(opts)], hidden)...)
+	}
+}
+
 // sqlJSON registers the functions of SQL/JSON: JSON_VALUE, JSON_QUERY, JSON_EXISTS and the constructors. Their clauses are put together
 // by the binder from the hidden ones.
 func sqlJSON() {
-	one := func(v any, p *jsonPath) (any, int64) {
-		items, ok := p.find(v)
+	one := func(items []any, ok bool) (any, int64) {
 		switch {
 		case !ok:
 			return nil, jsonBadPath
@@ -38,8 +88,8 @@ func sqlJSON() {
 		}
 		return items[0], jsonFound
 	}
-	jsonPathFn("json_value", "varchar", "the one scalar at a path as text; null when there is none", func(v any, p *jsonPath) (string, error) {
-		x, state := one(v, p)
+	sqlPathFn("json_value", "varchar", "the one scalar at a path as text; null when there is none", func(items []any, ok bool) (string, error) {
+		x, state := one(items, ok)
 		if n, ok := x.(json.Number); ok && state == jsonFound && strings.ContainsAny(n.String(), ".eE") {
 			if f, err := n.Float64(); err == nil {
 				return formatFloat(f, 64), nil
@@ -50,29 +100,27 @@ func sqlJSON() {
 		}
 		return "", errNull
 	})
-	jsonPathFn("json_value_item", "json", "the one scalar at a path as JSON", func(v any, p *jsonPath) (string, error) {
-		x, state := one(v, p)
+	sqlPathFn("json_value_item", "json", "the one scalar at a path as JSON", func(items []any, ok bool) (string, error) {
+		x, state := one(items, ok)
 		if _, ok := scalarText(x); ok && state == jsonFound {
 			return jsonText(x), nil
 		}
 		return "", errNull
 	}, hidden)
-	jsonPathFn("json_query", "varchar", "the part at a path as JSON text; null when it is not one item", func(v any, p *jsonPath) (string, error) {
-		x, state := one(v, p)
+	sqlPathFn("json_query", "varchar", "the part at a path as JSON text; null when it is not one item", func(items []any, ok bool) (string, error) {
+		x, state := one(items, ok)
 		if state != jsonFound {
 			return "", errNull
 		}
 		return jsonText(shortNumbers(x)), nil
 	})
-	jsonPathFn("json_query_wrapped", "varchar", "the parts at a path as a JSON array", func(v any, p *jsonPath) (string, error) {
-		items, ok := p.find(v)
+	sqlPathFn("json_query_wrapped", "varchar", "the parts at a path as a JSON array", func(items []any, ok bool) (string, error) {
 		if !ok || len(items) == 0 {
 			return "", errNull
 		}
 		return jsonText(shortNumbers(items)), nil
 	}, hidden)
-	jsonPathFn("json_query_conditional", "varchar", "the array or object at a path, or else the parts as a JSON array", func(v any, p *jsonPath) (string, error) {
-		items, ok := p.find(v)
+	sqlPathFn("json_query_conditional", "varchar", "the array or object at a path, or else the parts as a JSON array", func(items []any, ok bool) (string, error) {
 		if !ok || len(items) == 0 {
 			return "", errNull
 		}
@@ -84,37 +132,26 @@ func sqlJSON() {
 		}
 		return jsonText(shortNumbers(items)), nil
 	}, hidden)
-	jsonPathFn("json_exists", "boolean", "whether there is something at a path", func(v any, p *jsonPath) (bool, error) {
-		items, ok := p.find(v)
+	sqlPathFn("json_exists", "boolean", "whether there is something at a path", func(items []any, ok bool) (bool, error) {
 		return ok && len(items) > 0, nil
 	})
-	states := func(name string, f func(v any, p *jsonPath) int64) {
-		for _, t := range []string{"varchar", "json"} {
-			defMake(name, "("+t+", varchar) bigint", "what is at a path", func(*binding) (kernel, error) {
-				var cache pathCache
-				return fn2(func(_ *evalCall, s, path string) (int64, error) {
-					p, err := cache.get(path)
-					if err != nil {
-						return 0, err
-					}
-					v, err := decodeJSON(s)
-					if err != nil {
-						return jsonBadInput, nil
-					}
-					return f(v, p), nil
-				}), nil
-			}, hidden)
-		}
+	states := func(name string, f func(items []any, ok bool) int64) {
+		sqlPathKernels(name, "bigint", "what is at a path", func(items []any, ok, input bool) (int64, error) {
+			if !input {
+				return jsonBadInput, nil
+			}
+			return f(items, ok), nil
+		}, hidden)
 	}
-	states("json_value_state", func(v any, p *jsonPath) int64 {
-		x, state := one(v, p)
+	states("json_value_state", func(items []any, ok bool) int64 {
+		x, state := one(items, ok)
 		if _, ok := scalarText(x); !ok && state == jsonFound && x != nil {
 			return jsonNoScalar
 		}
 		return state
 	})
-	states("json_query_state", func(v any, p *jsonPath) int64 {
-		_, state := one(v, p)
+	states("json_query_state", func(items []any, ok bool) int64 {
+		_, state := one(items, ok)
 		return state
 	})
 	def("json_fail", "(bigint, varchar) varchar", "the error of a JSON function", fn2(func(_ *evalCall, state int64, name string) (string, error) {

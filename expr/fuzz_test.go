@@ -45,6 +45,8 @@ func FuzzCastText(f *testing.F) {
 func FuzzPatterns(f *testing.F) {
 	f.Add("$.a[0].b", `{"a":[{"b":1}]}`)
 	f.Add("lax $.c[0 to last].size()", `{"c":[1,2]}`)
+	f.Add(`lax $.c[last - 1, 0 to 1]?(@ > 1.5 && !exists(@.x) || (@ == "a") is unknown).type()`, `{"c":[1,2]}`)
+	f.Add(`strict -$v * (2 + $."a b") ? (@ like_regex "^x" flag "i")`, `{"v":3}`)
 	f.Add("%Y-%m-%d %H:%i:%s.%f", "2024-02-29 01:02:03.5")
 	f.Add("yyyy-MM-dd'T'HH:mm", "2024-02-29T01:02")
 	f.Add("a%b_c", "axxbyc")
@@ -53,6 +55,13 @@ func FuzzPatterns(f *testing.F) {
 		if path, err := parseJSONPath(p); err == nil {
 			if v, err := decodeJSON(s); err == nil {
 				items, _ := path.find(v)
+				_ = jsonText(items)
+			}
+		}
+		if path, err := parseSQLPath(p); err == nil {
+			if v, err := decodeJSON(s); err == nil {
+				vars, _ := v.(jsonObject)
+				items, _ := path.findWith(v, vars)
 				_ = jsonText(items)
 			}
 		}

@@ -7,10 +7,12 @@ import (
 	"unicode"
 )
 
-// jsonPath is a path into a JSON value: the subset of SQL/JSON paths without filters, and Hive's spelling of it.
+// jsonPath is a path into a JSON value: steps in Hive's spelling, or an expression of SQL/JSON.
 type jsonPath struct {
 	strict bool
 	steps  []pathStep
+	expr   *pathNode // instead of steps, for paths of SQL/JSON
+	names  []string  // the variables of expr
 }
 
 type pathStep struct {
@@ -19,7 +21,7 @@ type pathStep struct {
 	lo, hi int // negative: counted from the end, -1 is the last
 }
 
-// parseJSONPath reads a path; sql paths may begin with lax or strict.
+// parseJSONPath reads a path in Hive's spelling, which may begin with lax or strict.
 func parseJSONPath(s string) (*jsonPath, error) {
 	bad := badArgument("%q is not a JSON path", s)
 	p := &jsonPath{}

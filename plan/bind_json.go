@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/skua-db/skua/expr"
 	"github.com/skua-db/skua/fault"
@@ -38,6 +39,16 @@ func (x *exprBinder) jsonCall(name string, c *sql.Call) (expr.Expr, error) {
 	bound, err := x.all(args)
 	if err != nil {
 		return nil, err
+	}
+	if o.Passing != nil {
+		if name == "json_object" || name == "json_array" {
+			return nil, x.b.errorf(c.At(), fault.Invalid, "INVALID_FUNCTION_ARGUMENT", "%s takes no PASSING", name)
+		}
+		vars, err := x.passing(o.Passing)
+		if err != nil {
+			return nil, err
+		}
+		bound = append(bound, vars)
 	}
 	call := func(fn string, args ...expr.Expr) (expr.Expr, error) {
 		e, err := expr.NewCall(fn, args)
@@ -156,6 +167,27 @@ func (x *exprBinder) jsonCall(name string, c *sql.Call) (expr.Expr, error) {
 		return nil, err
 	}
 	return x.jsonStates(c, "json_query_state", bound, v, empty, r, bad)
+}
+
+// passing makes one JSON object of the values of a path's variables. A name without quotes is in capitals, as the standard has it.
+func (x *exprBinder) passing(vs []sql.Passed) (expr.Expr, error) {
+	var members []expr.Expr
+	for _, v := range vs {
+		e, err := x.bind(v.Expr)
+		if err != nil {
+			return nil, err
+		}
+		name := v.Name.Name
+		if !v.Name.Quoted {
+			name = strings.ToUpper(name)
+		}
+		members = append(members, text(name), e)
+	}
+	e, err := expr.NewCall("json_object", members)
+	if err == nil {
+		e, err = expr.NewCall("json_parse", []expr.Expr{e})
+	}
+	return e, x.b.place(vs[0].Expr.At(), err)
 }
 
 // returned converts the text of a JSON function to the type that RETURNING names.

@@ -274,8 +274,15 @@ type JSONOptions struct {
 	OnEmpty, OnError string // NULL, ERROR, DEFAULT, EMPTY ARRAY, EMPTY OBJECT, TRUE, FALSE, UNKNOWN
 	OnNull           string // of JSON_OBJECT and JSON_ARRAY: NULL, ABSENT
 	UniqueKeys       bool   // of JSON_OBJECT
+	Passing          []Passed
 	EmptyDefault     Expr
 	ErrorDefault     Expr
+}
+
+// Passed is a value of a variable of a JSON path.
+type Passed struct {
+	Expr Expr
+	Name Ident
 }
 
 // NullTreatment is RESPECT or IGNORE NULLS.

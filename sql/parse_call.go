@@ -372,6 +372,22 @@ func (p *parser) jsonFormat(x Expr) Expr {
 	return x
 }
 
+// passing parses the values of a path's variables, after PASSING.
+func (p *parser) passing() []Passed {
+	var out []Passed
+	for {
+		v := Passed{Expr: p.jsonFormat(p.expr())}
+		p.need("AS")
+		if !isName(p.cur()) {
+			p.expected("the name of a variable of the path")
+		}
+		v.Name = p.ident()
+		if out = append(out, v); !p.op(",") {
+			return out
+		}
+	}
+}
+
 // jsonOptions parses the clauses that JSON_VALUE and its kin take after the path.
 func (p *parser) jsonOptions(c *Call) {
 	o := &JSONOptions{}
@@ -380,6 +396,8 @@ func (p *parser) jsonOptions(c *Call) {
 		switch {
 		case p.kw("RETURNING"):
 			o.Returning = p.typ()
+		case !set && p.word("passing"):
+			o.Passing = p.passing()
 		case p.is("WITH") || p.is("WITHOUT"):
 			o.Wrapper = strings.ToUpper(p.advance().text)
 			if p.word("unique") {

@@ -1,5 +1,7 @@
 package sql
 
+import "strings"
+
 // from parses the list after FROM; commas become cross joins.
 func (p *parser) from() TableRef {
 	l := p.joins()
@@ -248,6 +250,9 @@ func (p *parser) sample() *Sample {
 }
 
 func (p *parser) tableAlias() *Alias {
+	if p.at(tIdent) && p.peek(1).isOp("(") && strings.EqualFold(p.cur().text, "match_recognize") {
+		p.unsupportedAt(p.pos(), "row pattern matching (MATCH_RECOGNIZE) is not supported; window functions with QUALIFY say most of it")
+	}
 	if p.versionAhead() {
 		return nil
 	}

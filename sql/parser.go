@@ -167,6 +167,10 @@ func (p *parser) failAt(at Pos, format string, args ...any) {
 	panic(bailout{syntaxError(p.text, at, format, args...)})
 }
 
+func (p *parser) unsupportedAt(at Pos, message string) {
+	panic(bailout{Errorf(p.text, at, fault.Unsupported, "NOT_SUPPORTED", "%s", message)})
+}
+
 // expected fails at the current token: what stands there, what should, and what may have been meant.
 func (p *parser) expected(what ...string) {
 	t := p.cur()

@@ -123,6 +123,7 @@ set time zone 'Europe/Berlin'
 set x to on
 reset session x
 select json_value(a, 'lax $.x' returning integer null on empty default 0 on error), json_query(a, '$.x' with array wrapper), json_exists(a, '$' true on error)
+select json_value(a, '$x + $.b' passing c + 1 as "x", d format json as y returning bigint) from t
 select /* c */ 1 -- end
 select 1;;
 (((select 1)))

@@ -3,7 +3,10 @@ package sql
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/width"
 
 	"github.com/skua-db/skua/fault"
 )
@@ -48,7 +51,22 @@ func (p Pos) Excerpt(text string) string {
 	if len(tail) > excerptRunes {
 		tail = append(tail[:excerptRunes:excerptRunes], []rune("...")...)
 	}
-	return "  " + string(head) + string(tail) + "\n  " + strings.Repeat(" ", len(head)) + "^"
+	return "  " + string(head) + string(tail) + "\n  " + strings.Repeat(" ", cells(head)) + "^"
+}
+
+// cells is how much room a terminal takes for the runes: two columns for wide ones, none for those that are drawn over the one before.
+func cells(runes []rune) int {
+	n := 0
+	for _, r := range runes {
+		switch k := width.LookupRune(r).Kind(); {
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case k == width.EastAsianWide || k == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // Errorf makes an error about the place p of text: its message, then the line and a caret.

@@ -448,7 +448,21 @@ func (p *printer) special(c *Call) {
 	p.callTail(c)
 }
 
+func (p *printer) passing(vs []Passed) {
+	for i, v := range vs {
+		if i == 0 {
+			p.s(" PASSING ")
+		} else {
+			p.s(", ")
+		}
+		p.expr(v.Expr)
+		p.s(" AS ")
+		p.ident(v.Name)
+	}
+}
+
 func (p *printer) json(o *JSONOptions) {
+	p.passing(o.Passing)
 	if o.UniqueKeys {
 		p.s(" WITH UNIQUE KEYS")
 	}

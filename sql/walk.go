@@ -94,6 +94,9 @@ func Children(x Expr) []Expr {
 		}
 		if o := x.JSON; o != nil {
 			add(o.EmptyDefault, o.ErrorDefault)
+			for _, v := range o.Passing {
+				add(v.Expr)
+			}
 		}
 	}
 	return out
