@@ -22,7 +22,8 @@ type Pool struct {
 	parent *Pool
 	used   atomic.Int64
 	peak   atomic.Int64
-	over   int64 // see Overdraw
+	over   int64         // see Overdraw
+	room   func(n int64) // see Govern; nil: nothing is done
 
 	mu       sync.Mutex
 	revokers []Revoker
@@ -121,6 +122,9 @@ func (p *Pool) take(n, over int64) error {
 		now := p.used.Add(n)
 		if p.limit == 0 || now <= p.limit+over {
 			p.note(now)
+			if p.room != nil && n >= largeReservation {
+				p.room(n)
+			}
 			return nil
 		}
 		p.used.Add(-n)

@@ -125,3 +125,36 @@ func TestHeapLimitFollowsWhatIsReserved(t *testing.T) {
 	stop()
 	require.EqualValues(t, 330*mib, debug.SetMemoryLimit(-1))
 }
+
+func TestSplitLeavesRoomForTheProgram(t *testing.T) {
+	for _, total := range []int64{32 << 20, 256_000_000, 1 << 30, 64 << 30} {
+		pool, most := Split(total)
+		require.Positive(t, pool)
+		require.Less(t, pool, most)
+		require.Less(t, most, total)
+		require.GreaterOrEqual(t, pool, total/4)
+	}
+	require.Positive(t, programBytes())
+	require.Positive(t, held())
+}
+
+// TestLargeReservationsCollectFirst fills the heap with garbage beside a governed pool: a large reservation frees it before it is used.
+func TestLargeReservationsCollectFirst(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector itself does nothing
+	const most, size = 200 << 20, 100 << 20
+	p := NewPool("process", most)
+	stop := Govern(p, most, most, 1<<40)
+	stop()
+	p.governed(most)
+	for range 5 {
+		require.NoError(t, p.Reserve(size))
+		b := make([]byte, size)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		require.Less(t, held(), int64(most)+size/2)
+		p.Release(size)
+	}
+}

@@ -215,7 +215,7 @@ func (st *statement) run(ctx context.Context, end context.CancelCauseFunc, bound
 	watch.Go(func() { st.s.watch(watching, out.m, p, end) })
 	defer watch.Wait()
 	defer seen()
-	pool := st.s.gate.queries.Child("query "+st.h.ID, st.s.opt.QueryMemory)
+	pool := st.s.gate.queries.Child("query "+st.h.ID+" (limits.query.memory)", st.s.opt.QueryMemory)
 	// A batch being gathered and the copies that the wire makes of it.
 	const wireBytes = 4 * batchBytes
 	if err := pool.Reserve(wireBytes); err != nil {
