@@ -13,8 +13,8 @@ import (
 )
 
 // viewDialects are the dialects of views that are read as they stand, best first: the parser takes their spellings, and the
-// session's dialect is set to theirs where meanings differ.
-var viewDialects = []string{"trino", "spark", "duckdb"}
+// session's dialect is set to theirs where meanings differ. Dremio's is taken to mean what Trino's does.
+var viewDialects = []string{"trino", "spark", "duckdb", "dremio"}
 
 // view binds the query of a view in place of a table.
 func (b *binder) view(t *sql.TableName, v *catalog.View) (rel, *scope, error) {
@@ -29,7 +29,7 @@ func (b *binder) view(t *sql.TableName, v *catalog.View) (rel, *scope, error) {
 		return nil, nil, b.unsupported(t.Version.Pos, "%s is a view and has no versions of its own", name)
 	case t.Sample != nil:
 		return nil, nil, b.unsupported(t.Sample.Pos, "TABLESAMPLE is supported on tables only")
-	case slices.Contains(b.views, fold(name)):
+	case slices.Contains(b.views, b.viewKey(name)):
 		return nil, nil, b.errorf(at, fault.Invalid, "VIEW_IS_RECURSIVE", "view %s refers to itself", name)
 	}
 	text, err := viewText(v)
@@ -42,6 +42,11 @@ func (b *binder) view(t *sql.TableName, v *catalog.View) (rel, *scope, error) {
 	}
 	sc, err := b.tableAlias(s, t.Alias, qualifier(t.Alias, names...))
 	return s.rel, sc, err
+}
+
+// viewKey tells a view from others of its name: a name means another view where it stands in another catalog or namespace.
+func (b *binder) viewKey(name string) string {
+	return b.env.Catalog + "\x00" + b.env.Schema + "\x00" + fold(name)
 }
 
 // outside takes the position within the view's text out of an error, which would be read as one in the statement.
@@ -79,7 +84,9 @@ func (b *binder) viewQuery(t *sql.TableName, v *catalog.View, text catalog.ViewT
 		return nil, fault.New(fault.Unsupported, "its text is not a query")
 	}
 	env := *b.env
-	env.Dialect = text.Dialect
+	if env.Dialect = text.Dialect; env.Dialect == "dremio" {
+		env.Dialect = "trino"
+	}
 	switch n := len(t.Parts); {
 	case n > 2 || n == 2 && env.Catalog == "":
 		if _, ok := b.catalog(t.Parts[0]); ok {
@@ -102,7 +109,7 @@ func (b *binder) viewQuery(t *sql.TableName, v *catalog.View, text catalog.ViewT
 		env.Schema = v.DefaultNamespace.String()
 	}
 	outer, outerText, outerHints := b.env, b.text, b.hints
-	b.env, b.text, b.hints, b.views = &env, p.Text, nil, append(b.views, fold(name))
+	b.env, b.text, b.hints, b.views = &env, p.Text, nil, append(b.views, b.viewKey(name))
 	defer func() { b.env, b.text, b.hints, b.views = outer, outerText, outerHints, b.views[:len(b.views)-1] }()
 	s, err := b.query(q, nil)
 	if err != nil || v.Schema == nil {
