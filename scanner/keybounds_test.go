@@ -62,7 +62,7 @@ func keyRows(r *rand.Rand, n int) arrow.RecordBatch {
 		}
 		if !null(4) {
 			u := [16]byte{byte(place * 50), 15: byte(r.Intn(3))}
-			b.Field(4).(array.Builder).(interface{ AppendBytes([16]byte) }).AppendBytes(u)
+			b.Field(4).(interface{ AppendBytes([16]byte) }).AppendBytes(u)
 		}
 	}
 	return b.NewRecordBatch()

@@ -170,7 +170,6 @@ func New(opt Options) (*Server, error) {
 			MaxConnectionAge: opt.ConnectionAge, MaxConnectionIdle: opt.ConnectionIdle}),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.ReadBufferSize(readBufferBytes),
-		grpc.SharedWriteBuffer(true),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	}
