@@ -75,3 +75,40 @@ func TestLimitAndCountsSeeDeletes(t *testing.T) {
 		require.Contains(t, out, "146,1,148,a text that is longer than a bound 001,a text that is longer than a bound 148,148.5")
 	}
 }
+
+// TestNullParents: a required field of a struct that is null is null, and a filter says so, whatever statistics count.
+func TestNullParents(t *testing.T) {
+	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
+		iceberg.NestedField{ID: 2, Name: "p", Type: &iceberg.StructType{FieldList: []iceberg.NestedField{
+			{ID: 3, Name: "n", Type: iceberg.PrimitiveTypes.Int32, Required: true}, {ID: 4, Name: "x", Type: iceberg.PrimitiveTypes.Float64, Required: true}}}})
+	dir := warehouse(t, "2", schema, []string{`[{"id":1,"p":{"n":1,"x":1.5}},{"id":2,"p":null},{"id":3,"p":{"n":3,"x":-1}}]`, `[{"id":4,"p":{"n":4,"x":2}}]`, `[{"id":5,"p":null}]`})
+	for condition, want := range map[string]string{
+		"p.n IS NULL": "2 5", "p.x IS NULL": "2 5", "p IS NULL": "2 5", "p.n IS NOT NULL": "1 3 4", "p.x <> 2": "1 3", "NOT (p.n = 3)": "1 4", "coalesce(p.n, 0) = 0": "2 5",
+	} {
+		out, err := run("--catalog", "lake="+dir, "--format", "csv", "SELECT id FROM s.t WHERE "+condition+" ORDER BY 1")
+		require.NoError(t, err, condition)
+		require.Equal(t, "id "+want, strings.Join(strings.Fields(out), " "), condition)
+	}
+}
+
+// TestNamesThatDifferInCase: columns Id and id stand side by side, also within a struct; quotes choose one, a name that fits both is refused,
+// and one that fits a single column is found in any case.
+func TestNamesThatDifferInCase(t *testing.T) {
+	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64}, iceberg.NestedField{ID: 2, Name: "Id", Type: iceberg.PrimitiveTypes.Int64},
+		iceberg.NestedField{ID: 3, Name: "Only One", Type: iceberg.PrimitiveTypes.String},
+		iceberg.NestedField{ID: 4, Name: "S", Type: &iceberg.StructType{FieldList: []iceberg.NestedField{{ID: 5, Name: "Über", Type: iceberg.PrimitiveTypes.Int64}}}})
+	dir := warehouse(t, "2", schema, []string{`[{"id":1,"Id":10,"Only One":"x","S":{"Über":7}},{"id":2,"Id":20,"Only One":"y","S":{"Über":8}}]`})
+	for query, want := range map[string]string{
+		`SELECT "id" FROM s.t WHERE "Id" = 20`:        "2",
+		`SELECT "Id" FROM s.t WHERE "id" = 1`:         "10",
+		`SELECT "id" FROM s.t WHERE "ONLY ONE" = 'y'`: "2",
+		`SELECT "id" FROM s.t WHERE s."über" = 8`:     "2",
+		`SELECT count(*) FROM S.T`:                    "2",
+	} {
+		out, err := run("--catalog", "lake="+dir, "--format", "csv", query)
+		require.NoError(t, err, query)
+		require.Equal(t, want, strings.Fields(out)[len(strings.Fields(out))-1], query)
+	}
+	_, err := run("--catalog", "lake="+dir, "SELECT 1 FROM s.t WHERE ID = 1")
+	require.ErrorContains(t, err, "ambiguous")
+}
