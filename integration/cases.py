@@ -6,7 +6,12 @@ import os
 import pathlib
 
 URI = os.environ["SKUA_URI"]
-CASES = json.loads((pathlib.Path(__file__).parent / "cases.json").read_text())
+USER = os.environ["SKUA_USER"]
+PASSWORD = os.environ["SKUA_PASSWORD"]
+CA = pathlib.Path(os.environ["SKUA_CA"]).read_text()
+ALL = json.loads((pathlib.Path(__file__).parent / "cases.json").read_text())
+CASES = [c for c in ALL if "sql" in c]
+DOINGS = {c["do"]: c["name"] for c in ALL if "do" in c}
 
 
 def text(value):

@@ -1,13 +1,34 @@
 """Plain pyarrow.flight, which knows no Flight SQL: users send SQL text as a command or as a ticket."""
+import threading
+
+import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
 import cases
 
 
+class Authorized:
+    """A client whose calls carry the token of a login."""
+
+    def __init__(self):
+        self.client = flight.connect(cases.URI, tls_root_certs=cases.CA)
+        self.options = flight.FlightCallOptions(headers=[self.client.authenticate_basic_token(cases.USER, cases.PASSWORD)])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+
+    def __getattr__(self, name):
+        call = getattr(self.client, name)
+        return lambda *args: call(*args, options=self.options)
+
+
 @pytest.fixture(scope="module")
 def client():
-    with flight.connect(cases.URI.replace("grpc://", "grpc+tcp://")) as c:
+    with Authorized() as c:
         yield c
 
 
@@ -43,13 +64,6 @@ def test_get_schema(client):
     assert result.schema.names == ["a", "b"]
 
 
-def test_basic_token(client):
-    header = client.authenticate_basic_token("anyone", "anything")
-    assert header[1].startswith(b"Bearer ")
-    options = flight.FlightCallOptions(headers=[header])
-    assert client.do_get(flight.Ticket(b"SELECT 1 AS a"), options).read_all().num_rows == 1
-
-
 def test_forged_ticket_is_refused(client):
     with pytest.raises(Exception, match="plan again"):
         client.do_get(flight.Ticket(b"\x01" + bytes(range(128, 200)))).read_all()
@@ -69,3 +83,53 @@ def test_path_descriptor_is_refused(client):
 def test_actions(client):
     names = {a.type for a in client.list_actions()}
     assert {"CreatePreparedStatement", "ClosePreparedStatement", "CancelFlightInfo", "SetSessionOptions"} <= names
+
+
+ENDLESS = flight.Ticket(b"SELECT a.l_comment FROM tpch.lineitem a, tpch.lineitem b")
+
+
+def do_login(client):
+    with flight.connect(cases.URI, tls_root_certs=cases.CA) as c:
+        with pytest.raises(flight.FlightUnauthenticatedError, match="wrong"):
+            c.authenticate_basic_token(cases.USER, "a wrong one")
+        with pytest.raises(flight.FlightUnauthenticatedError, match="user name"):
+            c.do_get(flight.Ticket(b"SELECT 1")).read_all()
+
+
+def do_large(client):
+    table = client.do_get(flight.Ticket(b"SELECT * FROM tpch.lineitem")).read_all()
+    [count] = client.do_get(flight.Ticket(b"SELECT count(*) AS n FROM tpch.lineitem")).read_all().to_pylist()
+    assert table.num_rows == count["n"]
+
+
+def do_leave(client):
+    for _ in range(20):
+        reader = client.do_get(ENDLESS)
+        reader.read_chunk()
+        reader.cancel()
+
+
+def do_cancel(client):
+    reader = client.do_get(ENDLESS)
+    threading.Timer(0.5, reader.cancel).start()
+    with pytest.raises(Exception, match="(?i)cancel"):
+        for _ in reader:
+            pass
+
+
+def do_ticket(client):
+    info = client.get_flight_info(flight.FlightDescriptor.for_command(b"SELECT n_nationkey FROM tpch.nation"))
+    with Authorized() as other:
+        assert other.do_get(info.endpoints[0].ticket).read_all().num_rows == 25
+
+
+def do_upload(client):
+    with pytest.raises(Exception, match="command|read-only"):
+        writer, _ = client.do_put(flight.FlightDescriptor.for_command(b"t"), pa.schema([("a", pa.int64())]))
+        writer.write_table(pa.table({"a": [1]}))
+        writer.close()
+
+
+@pytest.mark.parametrize("what", [w for w in cases.DOINGS if "do_" + w in globals()])
+def test_do(client, what):
+    globals()["do_" + what](client)

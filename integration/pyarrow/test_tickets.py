@@ -2,11 +2,11 @@
 import pyarrow as pa
 import pyarrow.flight as flight
 
-import cases
+import test_pyarrow
 
 
 def test_one_call():
-    with flight.connect(cases.URI) as client:
+    with test_pyarrow.Authorized() as client:
         rows = client.do_get(flight.Ticket(b"SELECT n_name FROM tpch.nation WHERE n_nationkey = 3")).read_all()
         assert rows.to_pydict() == {"n_name": ["CANADA"]}
         keys = pa.record_batch({"key": pa.array([3, 99, 1], pa.int64())})

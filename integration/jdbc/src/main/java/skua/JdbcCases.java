@@ -33,27 +33,32 @@ import java.util.TreeSet;
 
 /**
  * Runs the common list of cases, and what JDBC tools do beside it, through the Arrow Flight SQL driver.
- * Usage: JdbcCases jdbc-url cases.json [user password]
+ * Usage: JdbcCases jdbc-url cases.json user password version results.json [address of a server with many tables, seconds of the pool]
  */
 public final class JdbcCases {
-  interface Check {
+  /** One check, which throws when it fails. */
+  public interface Check {
     void run() throws Exception;
   }
 
   private int passed;
   private int failed;
 
+  private final JsonObject results = new JsonObject();
+
   private void check(String name, Check c) {
+    results.addProperty(name, "yes");
     try {
       c.run();
       passed++;
     } catch (Throwable t) {
+      results.addProperty(name, "no");
       failed++;
       System.out.println("FAIL " + name + ": " + t);
     }
   }
 
-  private static void want(Object expected, Object actual, String what) {
+  static void want(Object expected, Object actual, String what) {
     if (!expected.equals(actual)) {
       throw new AssertionError(what + ": wanted " + expected + ", got " + actual);
     }
@@ -71,8 +76,13 @@ public final class JdbcCases {
     Connection c = DriverManager.getConnection(args[0], p);
     for (JsonElement e : cases) {
       JsonObject k = e.getAsJsonObject();
-      r.check(k.get("name").getAsString(), () -> runCase(c, k));
+      if (k.has("sql")) {
+        r.check(k.get("name").getAsString(), () -> runCase(c, k));
+      } else {
+        r.check(k.get("name").getAsString(), () -> JdbcDoings.run(k.get("do").getAsString(), args[0], p, c));
+      }
     }
+    JdbcTypes.check(r::check, c);
     r.metadata(c);
     r.dbeaver(c);
     r.statements(c);
@@ -96,6 +106,15 @@ public final class JdbcCases {
         want(true, messages(e).contains("Channel shutdown invoked"), "an error of the driver's own");
       }
     });
+    if (args.length > 6) {
+      r.check("5,000 tables", () -> JdbcDoings.manyTables(args[6], p));
+      r.check("a pool of 64 threads", () -> JdbcDoings.pool(args[0], p, Integer.parseInt(args[7])));
+    }
+    JsonObject out = new JsonObject();
+    out.addProperty("client", "JDBC (flight-sql-jdbc-driver) " + args[4]);
+    out.addProperty("version", args[4]);
+    out.add("cases", r.results);
+    Files.writeString(Path.of(args[5]), out.toString());
     System.out.println(r.passed + " passed, " + r.failed + " failed");
     System.exit(r.failed == 0 ? 0 : 1);
   }
@@ -146,7 +165,7 @@ public final class JdbcCases {
     }
   }
 
-  private static String messages(Throwable t) {
+  static String messages(Throwable t) {
     StringBuilder b = new StringBuilder();
     for (; t != null; t = t.getCause()) {
       b.append(t.getMessage()).append(' ');
