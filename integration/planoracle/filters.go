@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,47 @@ type filter struct {
 	ours expr.Expr
 	ice  iceberg.BooleanExpression
 	json map[string]any // Iceberg's JSON of expressions
+	// nan is the filter for rows whose x is NaN, by the rules of SQL.
+	nan condition
+	// condition is what json is, where that is a truth value.
+	condition any
+}
+
+// condition is a filter for the other planner; json is a truth value where it is constant.
+type condition struct {
+	ice  iceberg.BooleanExpression
+	json any
+}
+
+func constant(b bool) condition {
+	if b {
+		return condition{iceberg.AlwaysTrue{}, true}
+	}
+	return condition{iceberg.AlwaysFalse{}, false}
+}
+
+func (c condition) not() condition {
+	if b, ok := c.json.(bool); ok {
+		return constant(!b)
+	}
+	return condition{iceberg.NewNot(c.ice), map[string]any{"type": "not", "child": c.json}}
+}
+
+// join is c AND d, or c OR d where or.
+func (c condition) join(d condition, or bool) condition {
+	for range 2 {
+		if b, ok := c.json.(bool); ok {
+			if b == or {
+				return c
+			}
+			return d
+		}
+		c, d = d, c
+	}
+	if or {
+		return condition{iceberg.NewOr(c.ice, d.ice), map[string]any{"type": "or", "left": c.json, "right": d.json}}
+	}
+	return condition{iceberg.NewAnd(c.ice, d.ice), map[string]any{"type": "and", "left": c.json, "right": d.json}}
 }
 
 // value is a literal in three languages.
@@ -79,9 +121,27 @@ func newFilter(r *rand.Rand, depth int) (*filter, error) {
 				return nil, err
 			}
 			ours, err := expr.NewNot(f.ours)
-			return &filter{ours, iceberg.NewNot(f.ice), map[string]any{"type": "not", "child": f.json}}, err
+			return &filter{ours, iceberg.NewNot(f.ice), map[string]any{"type": "not", "child": f.json}, f.nan.not(), nil}, err
 		}
 	}
+	f, err := leaf(r)
+	if err != nil {
+		return nil, err
+	}
+	f.nan = condition{f.ice, f.json}
+	if slices.Contains(expr.Columns(f.ours), floats) {
+		switch f.json["type"] {
+		case "not-null", "not-eq", "not-in":
+			f.nan = constant(true)
+		default:
+			f.nan = constant(false)
+		}
+	}
+	return f, nil
+}
+
+// leaf makes a condition on one column.
+func leaf(r *rand.Rand) (*filter, error) {
 	i := r.Intn(schema.NumFields())
 	f := schema.Field(i)
 	t, err := catalog.TypeOf(f.Type)
@@ -117,7 +177,7 @@ func newFilter(r *rand.Rand, depth int) (*filter, error) {
 			op = iceberg.OpNotIn
 		}
 		ours, err := expr.NewIn(col, list, negated)
-		return &filter{ours, iceberg.SetPredicate(op, ref, lits), map[string]any{"type": name("in"), "term": f.Name, "values": values}}, err
+		return &filter{ours: ours, ice: iceberg.SetPredicate(op, ref, lits), json: map[string]any{"type": name("in"), "term": f.Name, "values": values}}, err
 	case k < 5 && f.Name == "kind":
 		prefix := []string{"o", "cl", "a kind", "zz", "ö"}[r.Intn(5)]
 		op := iceberg.OpStartsWith
@@ -125,13 +185,13 @@ func newFilter(r *rand.Rand, depth int) (*filter, error) {
 			op = iceberg.OpNotStartsWith
 		}
 		ours, err := expr.NewLike(col, &expr.Literal{Typ: t, Value: prefix + "%"}, nil, negated, false)
-		return &filter{ours, iceberg.LiteralPredicate(op, ref, iceberg.NewLiteral(prefix)),
-			map[string]any{"type": strings.ReplaceAll(name("starts-with"), "_", "-"), "term": f.Name, "value": prefix}}, err
+		return &filter{ours: ours, ice: iceberg.LiteralPredicate(op, ref, iceberg.NewLiteral(prefix)),
+			json: map[string]any{"type": strings.ReplaceAll(name("starts-with"), "_", "-"), "term": f.Name, "value": prefix}}, err
 	}
 	c := comparisons[r.Intn(len(comparisons))]
 	v := some(r, f.Name)
 	ours, err := expr.NewCompare(c.ours, col, is(v))
-	return &filter{ours, iceberg.LiteralPredicate(c.ice, ref, v.ice), map[string]any{"type": c.json, "term": f.Name, "value": v.json}}, err
+	return &filter{ours: ours, ice: iceberg.LiteralPredicate(c.ice, ref, v.ice), json: map[string]any{"type": c.json, "term": f.Name, "value": v.json}}, err
 }
 
 func pair(r *rand.Rand, depth int) (*filter, error) {
@@ -145,10 +205,10 @@ func pair(r *rand.Rand, depth int) (*filter, error) {
 	}
 	if r.Intn(2) == 0 {
 		ours, err := expr.NewAnd(a.ours, b.ours)
-		return &filter{ours, iceberg.NewAnd(a.ice, b.ice), map[string]any{"type": "and", "left": a.json, "right": b.json}}, err
+		return &filter{ours, iceberg.NewAnd(a.ice, b.ice), map[string]any{"type": "and", "left": a.json, "right": b.json}, a.nan.join(b.nan, false), nil}, err
 	}
 	ours, err := expr.NewOr(a.ours, b.ours)
-	return &filter{ours, iceberg.NewOr(a.ice, b.ice), map[string]any{"type": "or", "left": a.json, "right": b.json}}, err
+	return &filter{ours, iceberg.NewOr(a.ice, b.ice), map[string]any{"type": "or", "left": a.json, "right": b.json}, a.nan.join(b.nan, true), nil}, err
 }
 
 func (f *filter) String() string { return fmt.Sprint(f.ours) }
