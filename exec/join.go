@@ -394,6 +394,8 @@ type probeLocal struct {
 	hit    []uint16 // probe rows with a match
 	hitRow []int32
 	out    vector.Chunk
+	both   []*vector.Vector // columns of pairs
+	pairs  vector.Chunk
 	g      kernel.Gatherer
 	gl     kernel.Gatherer
 	seen   []bool
@@ -472,7 +474,7 @@ func (l *probeLocal) match(ctx context.Context, c *vector.Chunk, rows []uint16, 
 	case plan.Semi, plan.Anti, plan.NullAwareAnti, plan.Mark:
 		return l.existence(ctx, c, rows, out)
 	}
-	return l.pairs(ctx, c, rows, out)
+	return l.matches(ctx, c, rows, out)
 }
 
 // existence handles the kinds that ask only whether a row matches.
@@ -539,8 +541,8 @@ func (l *probeLocal) mark(ctx context.Context, c *vector.Chunk, rows []uint16, s
 	return out(ctx, &l.out)
 }
 
-// pairs handles the kinds that give matching pairs, and for the outer ones the rows without a match.
-func (l *probeLocal) pairs(ctx context.Context, c *vector.Chunk, rows []uint16, out emit) error {
+// matches handles the kinds that give matching pairs, and for the outer ones the rows without a match.
+func (l *probeLocal) matches(ctx context.Context, c *vector.Chunk, rows []uint16, out emit) error {
 	j := l.j
 	kind := j.x.Kind
 	outer := kind == plan.Left || kind == plan.Full || kind == plan.Single
@@ -604,11 +606,11 @@ func (l *probeLocal) expand(ctx context.Context, c *vector.Chunk, f func(pairs *
 	}
 	nl := len(j.leftTypes)
 	if j.unique {
-		cols := append(make([]*vector.Vector, 0, nl+len(j.rightTypes)), c.Cols[:nl]...)
+		l.both = append(l.both[:0], c.Cols[:nl]...)
 		for k, v := range j.store.Cols {
-			cols = append(cols, l.g.ColumnAt(k, v, l.hitRow[:len(l.hit)], l.hit, c.N))
+			l.both = append(l.both, l.g.ColumnAt(k, v, l.hitRow[:len(l.hit)], l.hit, c.N))
 		}
-		pairs := &vector.Chunk{Cols: cols, Sel: l.hit, N: c.N}
+		l.pairs = vector.Chunk{Cols: l.both, Sel: l.hit, N: c.N}
 		if cap(l.pairR) < c.N {
 			l.pairR = make([]int32, max(c.N, vector.Size))
 		}
@@ -616,7 +618,7 @@ func (l *probeLocal) expand(ctx context.Context, c *vector.Chunk, f func(pairs *
 		for p, i := range l.hit {
 			right[i] = l.hitRow[p]
 		}
-		return l.residual(pairs, kernel.Identity(c.N), right, f)
+		return l.residual(&l.pairs, kernel.Identity(c.N), right, f)
 	}
 	l.pairL, l.pairR = l.pairL[:0], l.pairR[:0]
 	flush := func() error {
@@ -627,15 +629,15 @@ func (l *probeLocal) expand(ctx context.Context, c *vector.Chunk, f func(pairs *
 			return context.Cause(ctx)
 		}
 		n := len(l.pairL)
-		cols := make([]*vector.Vector, 0, nl+len(j.rightTypes))
+		l.both = l.both[:0]
 		for k, v := range c.Cols[:nl] {
-			cols = append(cols, l.gl.Rows(k, v, l.pairL))
+			l.both = append(l.both, l.gl.Rows(k, v, l.pairL))
 		}
 		for k, v := range j.store.Cols {
-			cols = append(cols, l.g.Column(k, v, l.pairR, n))
+			l.both = append(l.both, l.g.Column(k, v, l.pairR, n))
 		}
-		pairs := &vector.Chunk{Cols: cols, Sel: kernel.Identity(n), N: n}
-		err := l.residual(pairs, l.pairL, l.pairR, f)
+		l.pairs = vector.Chunk{Cols: l.both, Sel: kernel.Identity(n), N: n}
+		err := l.residual(&l.pairs, l.pairL, l.pairR, f)
 		l.pairL, l.pairR = l.pairL[:0], l.pairR[:0]
 		return err
 	}

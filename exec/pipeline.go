@@ -213,6 +213,10 @@ func (r *run) work(ctx context.Context, b branch, into sinkLocal) (err error) {
 type counted struct {
 	op    *profile.Operator
 	inner local
+	// While a chunk is pushed: where to, and the time that this has taken. give is a method value made once.
+	out  emit
+	away time.Duration
+	give emit
 }
 
 type countedOp struct {
@@ -226,6 +230,7 @@ func (c *countedOp) local() (local, error) {
 		return nil, err
 	}
 	x := &counted{op: c.op, inner: l}
+	x.give = x.handOn
 	if f, ok := l.(flusher); ok {
 		return &countedFlusher{x, f}, nil
 	}
@@ -235,16 +240,18 @@ func (c *countedOp) local() (local, error) {
 func (c *counted) push(ctx context.Context, chunk *vector.Chunk, out emit) error {
 	c.op.RowsIn.Add(int64(chunk.Rows()))
 	start := time.Now()
-	var away time.Duration
-	err := c.inner.push(ctx, chunk, func(ctx context.Context, o *vector.Chunk) error {
-		c.op.RowsOut.Add(int64(o.Rows()))
-		c.op.Chunks.Add(1)
-		left := time.Now()
-		err := out(ctx, o)
-		away += time.Since(left)
-		return err
-	})
-	c.op.Nanos.Add(int64(time.Since(start) - away))
+	c.out, c.away = out, 0
+	err := c.inner.push(ctx, chunk, c.give)
+	c.op.Nanos.Add(int64(time.Since(start) - c.away))
+	return err
+}
+
+func (c *counted) handOn(ctx context.Context, o *vector.Chunk) error {
+	c.op.RowsOut.Add(int64(o.Rows()))
+	c.op.Chunks.Add(1)
+	left := time.Now()
+	err := c.out(ctx, o)
+	c.away += time.Since(left)
 	return err
 }
 

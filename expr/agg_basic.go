@@ -459,6 +459,8 @@ func newExtreme(t vector.Type, want int) Accumulator {
 		return &extremeAcc[float32]{t: t, want: want}
 	case vector.PFloat64:
 		return &extremeAcc[float64]{t: t, want: want}
+	case vector.PInt128:
+		return &extremeDecAcc{t: t, want: want}
 	}
 	return &extremeValueAcc{t: t, want: want}
 }
@@ -546,7 +548,7 @@ func setPayload[T any](v *vector.Vector, s []T) {
 	}
 }
 
-// extremeValueAcc is min, max or any value for text, long decimals, booleans and nested types.
+// extremeValueAcc is min, max or any value for text, booleans and nested types.
 type extremeValueAcc struct {
 	t    vector.Type
 	want int
