@@ -288,7 +288,7 @@ func pathPair(n *pathNode, a, b any) pathTruth {
 		}
 		return truth(strings.HasPrefix(s, start))
 	}
-	c, ordered := 0, true
+	c := 0
 	switch x := a.(type) {
 	case jsonObject, []any:
 		return pathUnknown
@@ -316,6 +316,7 @@ func pathPair(n *pathNode, a, b any) pathTruth {
 		if !isPathNumber(b) {
 			return truthOfOther(n.op, b)
 		}
+		var ordered bool
 		if c, ordered = compareNumbers(a, b); !ordered {
 			return pathUnknown
 		}
