@@ -173,7 +173,7 @@ func (e *windowEval) shifted(i int) (int, error) {
 	if len(e.cols.args) > 1 {
 		v, at := e.arg(1, i)
 		if v.IsNull(at) {
-			return noRow, nil
+			return noRow, fault.WithID(fault.Invalid, "INVALID_FUNCTION_ARGUMENT", "the offset of %s must not be null", f.Name)
 		}
 		off = v.I64[at]
 	}

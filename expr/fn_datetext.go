@@ -1,7 +1,9 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -57,11 +59,12 @@ func dateTexts() {
 	}), tz3)
 	def("from_iso8601_timestamp", "(varchar) timestamptz", "an instant from ISO 8601 text", fn1(func(x *evalCall, s string) (int64, error) { return parseISO(s, x.ctx.Zone) }), tz3)
 	def("from_iso8601_date", "(varchar) date", "a date from ISO 8601 text", fn1(func(_ *evalCall, s string) (int32, error) {
-		d, ok := parseDate(s)
-		if !ok {
+		p := &timeText{s, true}
+		d := p.isoDate()
+		if !p.ok || p.s != "" || d < math.MinInt32 || d > math.MaxInt32 {
 			return 0, badArgument("%q is not an ISO 8601 date", s)
 		}
-		return d, nil
+		return int32(d), nil
 	}))
 }
 
@@ -74,7 +77,7 @@ func wholeMillis(d, n int64) (days, nanos int64) {
 func parseISO(s string, session *time.Location) (int64, error) {
 	bad := badArgument("%q is not an ISO 8601 timestamp", s)
 	p := &timeText{s, true}
-	days := p.date()
+	days := p.isoDate()
 	var nanos int64
 	zone := session
 	if p.ok && p.accept('T') {
@@ -205,7 +208,8 @@ func monthByName(s string) (month int64, n int) {
 type parsed struct {
 	y, m, d, h, mi, s, nanos int64
 	doy                      int64
-	half                     int // 1 AM, 2 PM
+	weekYear, week, weekday  int64 // of ISO 8601, where a week is given
+	half                     int   // 1 AM, 2 PM
 	zone                     *time.Location
 }
 
@@ -221,8 +225,16 @@ func (p *parsed) value(what string) (days, nanos int64, err error) {
 		return 0, 0, badArgument("%s: a part of the date is out of range", what)
 	}
 	days = vector.CivilDays(p.y, int(p.m), int(p.d))
-	if p.doy > 0 {
+	inRange := true
+	switch {
+	case p.week > 0:
+		days, inRange = ofWeek(cmp.Or(p.weekYear, p.y), p.week, cmp.Or(p.weekday, 1))
+	case p.doy > 0:
 		days = vector.CivilDays(p.y, 1, 1) + p.doy - 1
+		inRange = days < vector.CivilDays(p.y+1, 1, 1)
+	}
+	if !inRange {
+		return 0, 0, badArgument("%s: a part of the date is out of range", what)
 	}
 	return days, (h*3600+p.mi*60+p.s)*1e9 + p.nanos, nil
 }
@@ -247,6 +259,20 @@ func twoDigitYear(y int64) int64 {
 		return y + 2000
 	}
 	return y + 1900
+}
+
+// halfDay reads AM or PM.
+func halfDay(t *timeText, p *parsed) {
+	switch {
+	case len(t.s) >= 2 && strings.EqualFold(t.s[:2], "AM"):
+		p.half = 1
+	case len(t.s) >= 2 && strings.EqualFold(t.s[:2], "PM"):
+		p.half = 2
+	default:
+		t.ok = false
+		return
+	}
+	t.s = t.s[2:]
 }
 
 func parseMySQL(s, f string) (int64, error) {
@@ -292,16 +318,7 @@ func parseMySQL(s, f string) (int64, error) {
 		case 'j':
 			p.doy = t.number(1, 3)
 		case 'p':
-			switch {
-			case len(t.s) >= 2 && strings.EqualFold(t.s[:2], "AM"):
-				p.half = 1
-				t.s = t.s[2:]
-			case len(t.s) >= 2 && strings.EqualFold(t.s[:2], "PM"):
-				p.half = 2
-				t.s = t.s[2:]
-			default:
-				t.ok = false
-			}
+			halfDay(t, &p)
 		case 'b', 'M':
 			m, n := monthByName(t.s)
 			if n == 0 {
@@ -310,11 +327,19 @@ func parseMySQL(s, f string) (int64, error) {
 			}
 			p.m, t.s = m, t.s[n:]
 		case 'a', 'W':
-			n := 0
-			for n < len(t.s) && (t.s[n]|32) >= 'a' && (t.s[n]|32) <= 'z' {
-				n++
-			}
-			t.s = t.s[n:]
+			p.weekday = dayByName(t)
+		case 'x':
+			p.weekYear = t.number(1, 4)
+		case 'v':
+			p.week = t.number(1, 2)
+		case 'r':
+			p.h = t.number(1, 2)
+			t.expect(':')
+			p.mi = t.number(1, 2)
+			t.expect(':')
+			p.s = t.number(1, 2)
+			t.expect(' ')
+			halfDay(t, &p)
 		case '%':
 			t.expect('%')
 		default:
@@ -501,6 +526,18 @@ func parseJava(s, f string, session *time.Location) (int64, error) {
 			}
 		case 'd':
 			p.d = t.number(1, 2)
+		case 'D':
+			p.doy = t.number(1, 3)
+		case 'x':
+			p.weekYear = t.number(1, max(4, w))
+		case 'w':
+			p.week = t.number(1, 2)
+		case 'e':
+			p.weekday = t.number(1, 1)
+		case 'E':
+			if p.weekday = dayByName(t); p.weekday == 0 {
+				t.ok = false
+			}
 		case 'H':
 			p.h = t.number(1, 2)
 		case 'h':

@@ -115,6 +115,8 @@ func formatOne(c byte, flags string, prec int, v vector.Value, t vector.Type, ct
 			s = javaDouble(v.(float64), 64)
 		case vector.Real:
 			s = javaDouble(float64(v.(float32)), 32)
+		case vector.Timestamp:
+			s = javaDateTime(formatValue(v, t, ctx.Zone))
 		default:
 			s = formatValue(v, t, ctx.Zone)
 		}
@@ -166,9 +168,9 @@ func formatOne(c byte, flags string, prec int, v vector.Value, t vector.Type, ct
 			r := new(big.Int).Mul(x.BigInt(), pow10i128[prec].BigInt())
 			s = formatDecimal(bigDivRound(r, pow10i128[from].BigInt()), prec)
 		case vector.Double:
-			s = strconv.FormatFloat(v.(float64), 'f', prec, 64)
+			s = halfUp(v.(float64), 64, prec)
 		case vector.Real:
-			s = strconv.FormatFloat(float64(v.(float32)), 'f', prec, 64)
+			s = halfUp(float64(v.(float32)), 32, prec)
 		default:
 			return "", bad
 		}
@@ -179,6 +181,13 @@ func formatOne(c byte, flags string, prec int, v vector.Value, t vector.Type, ct
 		}
 		if prec < 0 {
 			prec = 6
+		}
+		if c == 'g' || c == 'G' {
+			s = general(f, max(prec, 1))
+			if c == 'G' {
+				s = strings.ToUpper(s)
+			}
+			return s, nil
 		}
 		return fmt.Sprintf("%."+strconv.Itoa(prec)+string(c), f), nil
 	default:
@@ -197,6 +206,48 @@ func formatOne(c byte, flags string, prec int, v vector.Value, t vector.Type, ct
 		s = "(" + s[1:] + ")"
 	}
 	return s, nil
+}
+
+// halfUp writes a number with so many digits after the point; halves of its shortest text are rounded away from zero, as Java does.
+func halfUp(f float64, bits, prec int) string {
+	short := strconv.FormatFloat(f, 'f', -1, bits)
+	r, ok := new(big.Rat).SetString(short)
+	if !ok { // NaN and infinity
+		return formatFloat(f, bits)
+	}
+	_, frac, _ := strings.Cut(short, ".")
+	if len(frac) <= prec {
+		return strconv.FormatFloat(f, 'f', prec, bits)
+	}
+	s := r.FloatString(prec) // rounds halves away from zero
+	if r.Sign() < 0 && s[0] != '-' {
+		s = "-" + s
+	}
+	return s
+}
+
+// general is Java's %g: so many significant digits, with an exponent for what is very small or large.
+func general(f float64, prec int) string {
+	if f == 0 {
+		return strconv.FormatFloat(f, 'f', prec-1, 64)
+	}
+	s := strconv.FormatFloat(f, 'e', prec-1, 64)
+	_, e, ok := strings.Cut(s, "e")
+	if exp, err := strconv.Atoi(e); ok && err == nil && exp >= -4 && exp < prec {
+		return strconv.FormatFloat(f, 'f', prec-1-exp, 64)
+	}
+	return s
+}
+
+// javaDateTime writes a timestamp as Java's LocalDateTime does: no seconds where they are zero, and their fraction in threes of digits.
+func javaDateTime(s string) string {
+	day, clock, _ := strings.Cut(s, " ")
+	hm, frac, _ := strings.Cut(clock, ".")
+	frac = strings.TrimRight(frac, "0")
+	if frac == "" {
+		return day + "T" + strings.TrimSuffix(hm, ":00")
+	}
+	return day + "T" + hm + "." + frac + strings.Repeat("0", (3-len(frac)%3)%3)
 }
 
 func thousands(s string) string {

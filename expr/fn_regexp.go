@@ -122,7 +122,7 @@ func init() {
 				return 0, err
 			}
 			at := re.FindStringIndex(s)
-			if at == nil {
+			if at == nil || s == "" { // as Trino has it, even where the pattern matches nothing
 				return -1, nil
 			}
 			return int64(len([]rune(s[:at[0]]))) + 1, nil

@@ -9,7 +9,7 @@ import (
 func init() {
 	part := func(name, doc string, f func(u *url.URL) (string, bool)) {
 		def(name, "(varchar) varchar", doc, fn1(func(_ *evalCall, s string) (string, error) {
-			u, err := url.Parse(s)
+			u, err := parseURL(s)
 			if err != nil {
 				return "", errNull
 			}
@@ -21,12 +21,12 @@ func init() {
 		}), mayNull)
 	}
 	part("url_extract_protocol", "the protocol of a URL", func(u *url.URL) (string, bool) { return u.Scheme, true })
-	part("url_extract_host", "the host of a URL", func(u *url.URL) (string, bool) { return u.Hostname(), u.Host != "" })
+	part("url_extract_host", "the host of a URL", func(u *url.URL) (string, bool) { return hostOf(u), true })
 	part("url_extract_path", "the path of a URL", func(u *url.URL) (string, bool) { return u.Path, true })
-	part("url_extract_query", "the query of a URL", func(u *url.URL) (string, bool) { return u.RawQuery, true })
+	part("url_extract_query", "the query of a URL", func(u *url.URL) (string, bool) { return unescaped(u.RawQuery), true })
 	part("url_extract_fragment", "the fragment of a URL", func(u *url.URL) (string, bool) { return u.Fragment, true })
 	def("url_extract_port", "(varchar) bigint", "the port of a URL", fn1(func(_ *evalCall, s string) (int64, error) {
-		u, err := url.Parse(s)
+		u, err := parseURL(s)
 		if err != nil {
 			return 0, errNull
 		}
@@ -37,7 +37,7 @@ func init() {
 		return n, nil
 	}), mayNull)
 	def("url_extract_parameter", "(varchar, varchar) varchar", "a parameter of a URL's query", fn2(func(_ *evalCall, s, name string) (string, error) {
-		u, err := url.Parse(s)
+		u, err := parseURL(s)
 		if err != nil {
 			return "", errNull
 		}
@@ -59,4 +59,29 @@ func init() {
 		}
 		return x, nil
 	}))
+}
+
+// parseURL reads a URI of RFC 2396, whose characters it does not escape; url.Parse is more lenient.
+func parseURL(s string) (*url.URL, error) {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c == 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0 {
+			return nil, errNull
+		}
+	}
+	return url.Parse(s)
+}
+
+// hostOf keeps the brackets of an IPv6 address.
+func hostOf(u *url.URL) string {
+	if h := u.Hostname(); !strings.Contains(h, ":") {
+		return h
+	}
+	return "[" + u.Hostname() + "]"
+}
+
+func unescaped(s string) string {
+	if t, err := url.PathUnescape(s); err == nil {
+		return t
+	}
+	return s
 }

@@ -60,15 +60,9 @@ func (b *binder) partialScan(at sql.Pos, tab *catalog.Table, snap catalog.Snapsh
 		p.list, p.cols = append(p.list, e), append(p.cols, id)
 		s.cols = append(s.cols, outCol{f.Name, id})
 	}
-	out := rel(p)
-	if sample != nil {
-		spec := &scanRel{}
-		if err := b.sample(spec, sample); err != nil {
-			return nil, nil, err
-		}
-		if out, err = sampled(out, spec.sample); err != nil {
-			return nil, nil, err
-		}
+	out, err := b.sampleRows(p, sample)
+	if err != nil {
+		return nil, nil, err
 	}
 	outer, err := b.tableAlias(s, alias, qual)
 	return out, outer, err

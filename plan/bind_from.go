@@ -27,8 +27,8 @@ func (b *binder) from(t sql.TableRef, outer, left *scope) (rel, *scope, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if t.Sample != nil {
-			return nil, nil, b.unsupported(t.Sample.Pos, "TABLESAMPLE is supported on tables only")
+		if s.rel, err = b.sampleRows(s.rel, t.Sample); err != nil {
+			return nil, nil, err
 		}
 		sc, err := b.aliased(s, t.Alias)
 		return s.rel, sc, err

@@ -27,9 +27,6 @@ func (b *binder) selectQuery(s *sql.Select, q *sql.Query, outer *scope) (*bound,
 		}
 		in = r
 		sc = &scope{parent: outer, cols: from.cols, scans: from.scans}
-		if err := b.duplicateAliases(s.From); err != nil {
-			return nil, err
-		}
 	}
 	items, err := b.expandStars(s.Items, sc)
 	if err != nil {
@@ -300,39 +297,6 @@ func (b *binder) expandStars(items []sql.SelectItem, sc *scope) ([]item, error) 
 		}
 	}
 	return out, nil
-}
-
-// duplicateAliases refuses two tables of one name in FROM when their columns could not be told apart.
-func (b *binder) duplicateAliases(t sql.TableRef) error {
-	seen := map[string]bool{}
-	var walk func(sql.TableRef) error
-	walk = func(t sql.TableRef) error {
-		var a *sql.Alias
-		switch t := t.(type) {
-		case *sql.Join:
-			if err := walk(t.L); err != nil {
-				return err
-			}
-			return walk(t.R)
-		case *sql.TableName:
-			a = t.Alias
-		case *sql.FileName:
-			a = t.Alias
-		case *sql.Derived:
-			a = t.Alias
-		case *sql.Unnest:
-			a = t.Alias
-		}
-		if a == nil {
-			return nil
-		}
-		if k := fold(a.Name.Name); seen[k] {
-			return b.errorf(a.Name.Pos, fault.Invalid, "DUPLICATE_ALIAS", "FROM has two tables named %q", a.Name.Name)
-		}
-		seen[fold(a.Name.Name)] = true
-		return nil
-	}
-	return walk(t)
 }
 
 // isGrouped reports whether a SELECT has groups: by GROUP BY, HAVING or an aggregate anywhere above the rows.

@@ -100,7 +100,8 @@ func (b *binder) scan(at sql.Pos, tab *catalog.Table, snap catalog.Snapshot, sam
 		s.cols = append(s.cols, outCol{f.Name, id})
 	}
 	if sample != nil {
-		if err := b.sample(scan, sample); err != nil {
+		var err error
+		if scan.sample, err = b.sample(sample); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -130,25 +131,36 @@ func sampled(in rel, s *sampleSpec) (rel, error) {
 }
 
 // sample reads TABLESAMPLE; both methods keep each row by chance.
-func (b *binder) sample(scan *scanRel, s *sql.Sample) error {
+func (b *binder) sample(s *sql.Sample) (*sampleSpec, error) {
 	x := &exprBinder{b: b, where: "TABLESAMPLE"}
 	e, err := x.bind(s.Percent)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if e, err = expr.NewCast(e, vector.Of(vector.Double), false); err != nil {
-		return b.place(s.Pos, err)
+		return nil, b.place(s.Pos, err)
 	}
 	v, err := expr.EvalConst(e, b.env.context())
 	if err != nil {
-		return b.place(s.Pos, err)
+		return nil, b.place(s.Pos, err)
 	}
 	p, ok := v.(float64)
 	if !ok || !(p >= 0 && p <= 100) {
-		return b.errorf(s.Pos, fault.Invalid, "NUMERIC_VALUE_OUT_OF_RANGE", "the sample percentage must be between 0 and 100")
+		return nil, b.errorf(s.Pos, fault.Invalid, "NUMERIC_VALUE_OUT_OF_RANGE", "the sample percentage must be between 0 and 100")
 	}
-	scan.sample = &sampleSpec{p / 100}
-	return nil
+	return &sampleSpec{p / 100}, nil
+}
+
+// sampleRows keeps each row of a relation by chance; s may be nil.
+func (b *binder) sampleRows(in rel, s *sql.Sample) (rel, error) {
+	if s == nil {
+		return in, nil
+	}
+	spec, err := b.sample(s)
+	if err != nil {
+		return nil, err
+	}
+	return sampled(in, spec)
 }
 
 func (b *binder) tableAlias(s *bound, a *sql.Alias, qual []string) (*scope, error) {
@@ -174,9 +186,6 @@ func (b *binder) useCTE(c *cte, t *sql.TableName) (rel, *scope, error) {
 	if t.Version != nil {
 		return nil, nil, b.errorf(t.Version.Pos, fault.Invalid, "NOT_SUPPORTED", "%q is a query of WITH and has no versions", c.name)
 	}
-	if t.Sample != nil {
-		return nil, nil, b.unsupported(t.Sample.Pos, "TABLESAMPLE is supported on tables only")
-	}
 	if c.sp == nil {
 		b.spools++
 		c.sp = &spool{b.spools, c.bound.rel}
@@ -196,7 +205,11 @@ func (b *binder) useCTE(c *cte, t *sql.TableName) (rel, *scope, error) {
 	}
 	c.uses = append(c.uses, u)
 	sc, err := b.tableAlias(s, t.Alias, qualifier(t.Alias, c.name))
-	return u, sc, err
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := b.sampleRows(u, t.Sample)
+	return r, sc, err
 }
 
 // version evaluates a time travel clause.

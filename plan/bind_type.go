@@ -75,11 +75,13 @@ func (b *binder) typeOf(t *sql.Type) (vector.Type, error) {
 		if p > 12 {
 			return bad("%s(%d): the precision must be 0 to 12", t.Name, p)
 		}
-		p = min(p, 9)
+		if most := digitsOfSecond(t.Name); p > most {
+			return vector.Type{}, b.unsupported(t.Pos, "%s(%d) is not supported: values have at most %d digits of a second", t.Name, p, most)
+		}
 		k := vector.Timestamp
 		switch t.Name {
 		case "time":
-			k, p = vector.Time, min(p, 6)
+			k = vector.Time
 		case "timestamp with time zone", "timestamptz", "timestamp_ltz":
 			k = vector.TimestampTZ
 		case "timestamptz_ns":
@@ -215,12 +217,16 @@ func (b *binder) typedLiteral(e *sql.Typed) (expr.Expr, error) {
 				t.Kind = vector.Timestamp
 			}
 			if len(e.Type.Params) == 0 { // as many digits as are written
-				t.Precision = min(len(m[1]), 9)
+				if t.Precision = len(m[1]); t.Precision > 9 {
+					return nil, b.unsupported(e.Pos, "a timestamp with %d digits of a second is not supported: at most 9", t.Precision)
+				}
 			}
 		}
 	case t.Kind == vector.Time && len(e.Type.Params) == 0:
 		_, frac, _ := strings.Cut(strings.TrimSpace(e.Value), ".")
-		t.Precision = min(len(frac), 6)
+		if t.Precision = len(frac); t.Precision > 6 {
+			return nil, b.unsupported(e.Pos, "a time with %d digits of a second is not supported: at most 6", t.Precision)
+		}
 	case t.Kind == vector.Decimal && len(e.Type.Params) == 0:
 		v, err := decimalLiteral(e.Value)
 		if err != nil {
@@ -395,4 +401,12 @@ func intervalLiteral(unit string, n int64) (expr.Expr, error) {
 		return nil, fault.WithID(fault.Invalid, "INVALID_LITERAL", "an interval of %d months is out of range", n)
 	}
 	return &expr.Literal{Value: int32(n), Typ: vector.Of(vector.IntervalYear)}, nil
+}
+
+// digitsOfSecond is the finest precision of a type of times.
+func digitsOfSecond(name string) int {
+	if name == "time" {
+		return 6
+	}
+	return 9
 }
