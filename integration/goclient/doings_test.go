@@ -5,8 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,14 +47,11 @@ func writeResults() error {
 	if dir == "" {
 		return nil
 	}
-	version := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			if d.Path == "github.com/apache/arrow-go/v18" {
-				version = d.Version
-			}
-		}
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "github.com/apache/arrow-go/v18").Output()
+	if err != nil {
+		return err
 	}
+	version := strings.TrimSpace(string(out))
 	for client, cases := range results {
 		b, err := json.MarshalIndent(map[string]any{"client": clientNames[client], "version": version, "cases": cases}, "", " ")
 		if err != nil {

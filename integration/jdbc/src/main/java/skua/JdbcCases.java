@@ -76,7 +76,9 @@ public final class JdbcCases {
     Connection c = DriverManager.getConnection(args[0], p);
     for (JsonElement e : cases) {
       JsonObject k = e.getAsJsonObject();
-      if (k.has("sql")) {
+      if (k.has("do") && k.get("do").getAsString().equals("bind")) {
+        r.results.addProperty(k.get("name").getAsString(), "no call"); // JDBC binds one row at a time
+      } else if (k.has("sql")) {
         r.check(k.get("name").getAsString(), () -> runCase(c, k));
       } else {
         r.check(k.get("name").getAsString(), () -> JdbcDoings.run(k.get("do").getAsString(), args[0], p, c));

@@ -46,8 +46,7 @@ final class JdbcDoings {
         }
         JdbcCases.want(4, n, "columns");
       }
-      case "prepare", "bind" -> {
-        // JDBC binds one row at a time; a batch is an update, which is refused.
+      case "prepare" -> {
         try (PreparedStatement s = c.prepareStatement(BY_KEY)) {
           String[] names = {"ALGERIA", "ARGENTINA", "BRAZIL"};
           for (int i = 0; i < names.length; i++) {
