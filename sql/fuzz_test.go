@@ -15,7 +15,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range good {
 		f.Add(s)
 	}
-	for _, s := range []string{"", "select", "select (", "select 'a", "/*", "U&'\\00", "x'0", "select 1 a.b", "select {a:1}", "((((", "select a[", "insert into t values (1)"} {
+	for _, s := range []string{"", "select", "select (", "select 'a", "/*", "U&'\\00", "x'0", "select 1 a.b", "select {a:1}", "((((", "select a[", "insert into t values (1)", "set time zone A"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

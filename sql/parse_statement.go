@@ -55,7 +55,7 @@ func (p *parser) statement() Statement {
 		if p.is("TIME") && p.next("ZONE") {
 			n := []Ident{{Pos: p.pos(), Name: "timezone"}}
 			p.i += 2
-			return &Set{Pos: at, Name: n, Value: p.expr()}
+			return &Set{Pos: at, Name: n, Value: p.setting()}
 		}
 		if p.is("SESSION") && !p.peek(1).isOp("=") {
 			p.i++
