@@ -18,9 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight/flightsql"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -192,8 +190,6 @@ func TestFloods(t *testing.T) {
 	t.Logf("%d connections, of which %d may be: the heap has grown by %d MB", len(conns), most, grown>>20)
 	require.Less(t, grown, int64(most*100<<10), "100 KiB a connection")
 	look()
-	_, err = grpc.NewClient(st.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
 }
 
 func many(name, value string, n int) []string {
