@@ -3,10 +3,12 @@ package glue
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +58,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch _, call, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); call {
 	case "GetDatabases":
 		var all []object
-		for name := range s.databases {
+		for _, name := range slices.Sorted(maps.Keys(s.databases)) { // pages must agree
 			all = append(all, object{"Name": name})
 		}
 		page("DatabaseList", all)
