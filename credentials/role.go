@@ -67,10 +67,7 @@ func Role(p map[string]string, base Provider) (Provider, error) {
 		if base == nil {
 			return nil, fault.New(fault.Invalid, "client.assume-role.arn needs keys to assume the role with, or client.assume-role.web-identity-token-file")
 		}
-		o.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-			k, err := base.Key(ctx, "sts")
-			return aws.Credentials{AccessKeyID: k.AccessKeyID.Reveal(), SecretAccessKey: k.SecretAccessKey.Reveal(), SessionToken: k.SessionToken.Reveal(), Expires: k.Expires, CanExpire: !k.Expires.IsZero()}, err
-		})
+		o.Credentials = SDK(base)
 		keys = stscreds.NewAssumeRoleProvider(sts.New(o), arn, func(r *stscreds.AssumeRoleOptions) {
 			r.RoleSessionName, r.Duration = session, life
 			if id := p["client.assume-role.external-id"]; id != "" {

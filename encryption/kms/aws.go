@@ -4,32 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"os"
-	"strconv"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/skua-db/skua/credentials"
 	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/fault"
 )
 
 // awsKMS calls Decrypt of AWS KMS, without an encryption context, as Iceberg's AwsKeyManagementClient does.
 type awsKMS struct {
-	client *openOnce[*kms.Client]
+	client *kms.Client
 	spec   types.EncryptionAlgorithmSpec
 }
 
-var awsProvider = Provider{openAWS, []string{
+var awsProvider = Provider{openAWS, append([]string{
 	"client.region",
 	"kms.endpoint",
 	"kms.encryption-algorithm-spec",
@@ -37,104 +31,42 @@ var awsProvider = Provider{openAWS, []string{
 	"kms.access-key-id",
 	"kms.secret-access-key",
 	"kms.session-token",
-	"client.assume-role.arn",
-	"client.assume-role.external-id",
-	"client.assume-role.region",
-	"client.assume-role.session-name",
-	"client.assume-role.timeout-sec",
-	"client.assume-role.web-identity-token-file",
-	"sts.endpoint",
 	"ambient-fallback",
-}}
+}, credentials.RoleProperties...)}
 
 func openAWS(_ context.Context, p Properties) (encryption.KMS, error) {
-	if _, err := p.one("aws", "client.region"); err != nil {
+	region, err := p.one("aws", "client.region")
+	if err != nil {
 		return nil, err
 	}
-	given := p["kms.access-key-id"] != "" && p["kms.secret-access-key"] != ""
-	byWeb := p["client.assume-role.web-identity-token-file"] != ""
-	switch {
-	case byWeb && p["client.assume-role.arn"] == "":
+	if p["client.assume-role.web-identity-token-file"] != "" && p["client.assume-role.arn"] == "" {
 		return nil, fault.New(fault.Invalid, "key management service aws needs client.assume-role.arn beside client.assume-role.web-identity-token-file")
-	case !given && !byWeb && !p.ambient():
+	}
+	own := maps.Clone(p)
+	for from, to := range map[string]string{"kms.access-key-id": "s3.access-key-id", "kms.secret-access-key": "s3.secret-access-key", "kms.session-token": "s3.session-token"} {
+		own[to] = p[from]
+	}
+	keys, ok, err := credentials.Configured(own, credentials.NewAmbient())
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "key management service aws")
+	}
+	if !ok {
 		return nil, fault.New(fault.Invalid, "key management service aws needs kms.access-key-id and kms.secret-access-key, client.assume-role.web-identity-token-file, or ambient-fallback: true for the keys of the process")
 	}
-	life := 0
-	if text := p["client.assume-role.timeout-sec"]; text != "" {
-		var err error
-		if life, err = strconv.Atoi(text); err != nil || life <= 0 {
-			return nil, fault.New(fault.Invalid, "key management service aws: client.assume-role.timeout-sec %q is no number of seconds", text)
-		}
+	o := kms.Options{Region: region, Credentials: credentials.SDK(keys)}
+	if e := p["kms.endpoint"]; e != "" {
+		o.BaseEndpoint = &e
 	}
-	a := &awsKMS{spec: types.EncryptionAlgorithmSpecSymmetricDefault}
+	a := &awsKMS{client: kms.New(o), spec: types.EncryptionAlgorithmSpecSymmetricDefault}
 	if s := p["kms.encryption-algorithm-spec"]; s != "" {
 		a.spec = types.EncryptionAlgorithmSpec(s)
 	}
-	a.client = &openOnce[*kms.Client]{open: func(ctx context.Context) (*kms.Client, error) {
-		keys, err := awsKeys(ctx, p, given, time.Duration(life)*time.Second)
-		if err != nil {
-			return nil, err
-		}
-		return kms.New(kms.Options{Region: p["client.region"], BaseEndpoint: endpoint(p["kms.endpoint"]), Credentials: keys}), nil
-	}}
 	return a, nil
-}
-
-func endpoint(url string) *string {
-	if url == "" {
-		return nil
-	}
-	return &url
-}
-
-// awsKeys gives the keys that calls are signed with: the given ones or the process's, and of a role those that STS makes of them.
-func awsKeys(ctx context.Context, p Properties, given bool, life time.Duration) (aws.CredentialsProvider, error) {
-	var base aws.CredentialsProvider
-	switch {
-	case given:
-		base = credentials.NewStaticCredentialsProvider(p["kms.access-key-id"], p["kms.secret-access-key"], p["kms.session-token"])
-	case p.ambient():
-		c, err := config.LoadDefaultConfig(ctx, config.WithRegion(p["client.region"]))
-		if err != nil {
-			return nil, fault.Wrap(fault.Unavailable, err, "keys of the process")
-		}
-		base = c.Credentials
-	}
-	role := p["client.assume-role.arn"]
-	if role == "" {
-		return aws.NewCredentialsCache(base), nil
-	}
-	region := p["client.assume-role.region"]
-	if region == "" {
-		region = p["client.region"]
-	}
-	session := p["client.assume-role.session-name"]
-	if session == "" {
-		session = "skua-" + strconv.Itoa(os.Getpid())
-	}
-	client := sts.New(sts.Options{Region: region, BaseEndpoint: endpoint(p["sts.endpoint"]), Credentials: base})
-	if file := p["client.assume-role.web-identity-token-file"]; file != "" {
-		return aws.NewCredentialsCache(stscreds.NewWebIdentityRoleProvider(client, role, stscreds.IdentityTokenFile(file), func(o *stscreds.WebIdentityRoleOptions) {
-			o.RoleSessionName = session
-			o.Duration = life
-		})), nil
-	}
-	return aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(client, role, func(o *stscreds.AssumeRoleOptions) {
-		o.RoleSessionName = session
-		o.Duration = life
-		if id := p["client.assume-role.external-id"]; id != "" {
-			o.ExternalID = &id
-		}
-	})), nil
 }
 
 // Unwrap implements encryption.KMS.
 func (a *awsKMS) Unwrap(ctx context.Context, keyID string, wrapped []byte) (encryption.Key, error) {
-	client, err := a.client.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out, err := client.Decrypt(ctx, &kms.DecryptInput{KeyId: &keyID, CiphertextBlob: wrapped, EncryptionAlgorithm: a.spec})
+	out, err := a.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &keyID, CiphertextBlob: wrapped, EncryptionAlgorithm: a.spec})
 	if err != nil {
 		return nil, awsFailure(keyID, err)
 	}
@@ -148,6 +80,10 @@ func awsFailure(keyID string, err error) error {
 	var answer *smithyhttp.ResponseError
 	if errors.As(err, &answer) {
 		status = answer.HTTPStatusCode()
+	}
+	var keys *fault.Error // there was none to sign with
+	if errors.As(err, &keys) {
+		return fault.Wrap(keys.Kind, keys, "AWS KMS for master key %q", keyID)
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
