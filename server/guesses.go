@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,6 +108,20 @@ type CertificateRule struct {
 	Principal string
 }
 
+// subject is a CertificateRule ready to match, for it is asked at every call.
+type subject struct {
+	pattern   *regexp.Regexp
+	principal string
+}
+
+func newSubject(r CertificateRule) subject {
+	parts := strings.Split(r.Subject, "*")
+	for i, part := range parts {
+		parts[i] = regexp.QuoteMeta(part)
+	}
+	return subject{regexp.MustCompile(`\A` + strings.Join(parts, ".*") + `\z`), r.Principal} // quoted, it always compiles
+}
+
 // certified gives the principal of the certificate that the caller's connection was opened with.
 func (a *Authenticator) certified(ctx context.Context) (string, bool) {
 	p, ok := peer.FromContext(ctx)
@@ -123,20 +138,10 @@ func (a *Authenticator) certified(ctx context.Context) (string, bool) {
 	for _, u := range leaf.URIs {
 		names = append(names, u.String())
 	}
-	for _, r := range a.subjects {
-		parts := strings.Split(r.Subject, "*")
-		for i, part := range parts {
-			parts[i] = regexp.QuoteMeta(part)
-		}
-		pattern, err := regexp.Compile(`\A` + strings.Join(parts, ".*") + `\z`)
-		if err != nil {
-			continue
-		}
-		for _, n := range names {
-			if pattern.MatchString(n) {
-				name := strings.ReplaceAll(r.Principal, "$CN", leaf.Subject.CommonName)
-				return name, name != ""
-			}
+	for _, s := range a.subjects {
+		if slices.ContainsFunc(names, s.pattern.MatchString) {
+			name := strings.ReplaceAll(s.principal, "$CN", leaf.Subject.CommonName)
+			return name, name != ""
 		}
 	}
 	return "", false
