@@ -32,11 +32,11 @@ type Policy struct {
 type rule struct {
 	roles, principals         []*regexp.Regexp // empty: everybody
 	catalog, namespace, table *regexp.Regexp
-	namespacePrefix           string // what the namespace's pattern begins with, before its first star
-	deny                      bool
-	columns, hide             []string
-	filter                    string
-	masks                     map[string]string
+	namespacePrefix           string // what the namespace's pattern begins with, before its first star, in lower case
+	// stars: the namespace's pattern has one; below: it ends with one, and all tables are meant; everything: it is nothing else.
+	stars, below, everything bool
+	deny                     bool
+	access                   *catalog.Access // nil: all of the table
 }
 
 type document struct {
@@ -70,11 +70,12 @@ func Parse(text []byte) (*Policy, error) {
 		}
 	}
 	for i, r := range d.Rules {
+		namespace, allTables := orStar(r.Namespace), orStar(r.Table) == "*"
+		prefix, _, stars := strings.Cut(namespace, "*")
 		out := rule{
-			catalog: glob(r.Catalog), namespace: glob(r.Namespace), table: glob(r.Table), deny: r.Deny,
-			columns: r.Columns, hide: r.Hide, filter: r.Filter, masks: r.Masks,
+			catalog: glob(r.Catalog), namespace: glob(namespace), table: glob(r.Table), deny: r.Deny, namespacePrefix: strings.ToLower(prefix),
+			stars: stars, below: allTables && strings.HasSuffix(namespace, "*"), everything: allTables && namespace == "*",
 		}
-		out.namespacePrefix, _, _ = strings.Cut(orStar(r.Namespace), "*")
 		for _, x := range r.Roles {
 			out.roles = append(out.roles, glob(x))
 		}
@@ -84,9 +85,11 @@ func Parse(text []byte) (*Policy, error) {
 		wrong := func(format string, args ...any) error {
 			return fault.Wrap(fault.Invalid, fault.New(fault.Invalid, format, args...), "policy: rule %d", i+1)
 		}
-		partial := len(r.Columns) > 0 || len(r.Hide) > 0 || r.Filter != "" || len(r.Masks) > 0
+		if len(r.Columns) > 0 || len(r.Hide) > 0 || r.Filter != "" || len(r.Masks) > 0 {
+			out.access = &catalog.Access{Columns: r.Columns, Hidden: r.Hide, Filter: r.Filter, Masks: r.Masks}
+		}
 		switch {
-		case r.Deny && partial:
+		case r.Deny && out.access != nil:
 			return nil, wrong("it denies, and says what may be seen")
 		case len(r.Columns) > 0 && len(r.Hide) > 0:
 			return nil, wrong("columns and hide exclude each other")
@@ -141,13 +144,7 @@ func (p *Policy) Table(c credentials.Caller, cat string, ns catalog.Namespace, n
 		if !r.concerns(p, c) || !r.catalog.MatchString(cat) || !r.namespace.MatchString(ns.String()) || !r.table.MatchString(name) {
 			continue
 		}
-		if r.deny {
-			return nil, false
-		}
-		if len(r.columns) == 0 && len(r.hide) == 0 && r.filter == "" && len(r.masks) == 0 {
-			return nil, true
-		}
-		return &catalog.Access{Columns: r.columns, Hidden: r.hide, Filter: r.filter, Masks: r.masks}, true
+		return r.access, !r.deny
 	}
 	return nil, false
 }
@@ -160,13 +157,12 @@ func (p *Policy) Namespace(c credentials.Caller, cat string, ns catalog.Namespac
 		if !r.concerns(p, c) || !r.catalog.MatchString(cat) {
 			continue
 		}
-		prefix := strings.ToLower(r.namespacePrefix)
 		switch {
 		case r.deny:
-			if r.namespace.MatchString(name) && r.table.MatchString("") && r.table.String() == glob("").String() && strings.HasSuffix(r.namespace.String(), `.*\z`) {
+			if r.below && r.namespace.MatchString(name) {
 				return false // all of it, and all below
 			}
-		case r.namespace.MatchString(name), strings.HasPrefix(prefix, name+"."), strings.HasPrefix(name+".", prefix) && strings.Contains(r.namespace.String(), ".*"):
+		case r.namespace.MatchString(name), strings.HasPrefix(r.namespacePrefix, name+"."), r.stars && strings.HasPrefix(name+".", r.namespacePrefix):
 			return true
 		}
 	}
@@ -183,7 +179,7 @@ func (p *Policy) Catalog(c credentials.Caller, cat string) bool {
 		if !r.deny {
 			return true
 		}
-		if everything := glob("").String(); r.namespace.String() == everything && r.table.String() == everything {
+		if r.everything {
 			return false
 		}
 	}
