@@ -50,7 +50,7 @@ func NewLambdaAggregate(name string, args []Arg, distinct bool, filter Expr) (*A
 	a := &Aggregate{Fn: f, Args: es[:k:k], Null: true}
 	for _, e := range es[k:] {
 		l := e.(*Lambda)
-		if !selfContained(l) {
+		if !selfContained(l, nil) {
 			return nil, fault.WithID(fault.Unsupported, "NOT_SUPPORTED", "%s: a lambda of an aggregate can use its parameters only, no columns or subqueries", f.Name)
 		}
 		a.Lambdas = append(a.Lambdas, l)
@@ -68,8 +68,9 @@ func NewLambdaAggregate(name string, args []Arg, distinct bool, filter Expr) (*A
 	return a, nil
 }
 
-// selfContained reports whether a lambda has no column, subquery or parameter of a lambda around it.
-func selfContained(l *Lambda) bool {
+// selfContained reports whether a lambda has no column, subquery or parameter of a lambda around it, and nothing that too
+// refuses; nil refuses nothing.
+func selfContained(l *Lambda, too func(Expr) bool) bool {
 	own := map[int]bool{}
 	ok := true
 	Walk(l, func(e Expr) bool {
@@ -83,6 +84,7 @@ func selfContained(l *Lambda) bool {
 		case *Column, *Subquery:
 			ok = false
 		}
+		ok = ok && (too == nil || too(e))
 		return ok
 	})
 	return ok

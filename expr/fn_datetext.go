@@ -261,6 +261,15 @@ func twoDigitYear(y int64) int64 {
 	return y + 1900
 }
 
+// clock reads hours, minutes and seconds.
+func clock(t *timeText, p *parsed) {
+	p.h = t.number(1, 2)
+	t.expect(':')
+	p.mi = t.number(1, 2)
+	t.expect(':')
+	p.s = t.number(1, 2)
+}
+
 // halfDay reads AM or PM.
 func halfDay(t *timeText, p *parsed) {
 	switch {
@@ -310,11 +319,7 @@ func parseMySQL(s, f string) (int64, error) {
 		case 'f':
 			p.nanos = fraction(t, 9)
 		case 'T':
-			p.h = t.number(1, 2)
-			t.expect(':')
-			p.mi = t.number(1, 2)
-			t.expect(':')
-			p.s = t.number(1, 2)
+			clock(t, &p)
 		case 'j':
 			p.doy = t.number(1, 3)
 		case 'p':
@@ -333,11 +338,7 @@ func parseMySQL(s, f string) (int64, error) {
 		case 'v':
 			p.week = t.number(1, 2)
 		case 'r':
-			p.h = t.number(1, 2)
-			t.expect(':')
-			p.mi = t.number(1, 2)
-			t.expect(':')
-			p.s = t.number(1, 2)
+			clock(t, &p)
 			t.expect(' ')
 			halfDay(t, &p)
 		case '%':

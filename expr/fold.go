@@ -69,26 +69,17 @@ func Fold(e Expr, ctx *Context) Expr {
 	})
 }
 
-// closed reports whether a lambda refers to nothing outside itself.
+// closed reports whether a lambda refers to nothing outside itself and gives the same each time.
 func closed(l *Lambda) bool {
-	own := map[int]bool{}
-	ok := true
-	Walk(l, func(e Expr) bool {
+	return selfContained(l, func(e Expr) bool {
 		switch x := e.(type) {
-		case *Lambda:
-			for _, p := range x.Params {
-				own[p.ID] = true
-			}
-		case *LambdaVar:
-			ok = ok && own[x.ID]
-		case *Column, *Param, *Subquery:
-			ok = false
+		case *Param:
+			return false
 		case *Call:
-			ok = ok && !x.Fn.volatile && !x.Fn.session
+			return !x.Fn.volatile && !x.Fn.session
 		}
-		return ok
+		return true
 	})
-	return ok
 }
 
 func boolLiteral(e Expr) (val, isNull, ok bool) {

@@ -131,13 +131,9 @@ func (x *exprBinder) newAggregate(name string, c *sql.Call) (*expr.Aggregate, er
 	if err != nil {
 		return nil, err
 	}
-	var filter expr.Expr
-	if c.Filter != nil {
-		y := *x
-		y.where = "FILTER"
-		if filter, err = y.condition(c.Filter); err != nil {
-			return nil, err
-		}
+	filter, err := x.filterOf(c)
+	if err != nil {
+		return nil, err
 	}
 	keys, err := x.sortKeys(c.OrderBy)
 	if err != nil {
@@ -146,7 +142,16 @@ func (x *exprBinder) newAggregate(name string, c *sql.Call) (*expr.Aggregate, er
 	return expr.NewAggregate(name, args, c.Distinct, filter, keys)
 }
 
-// lambdaAggregate binds an aggregate some of whose arguments are lambdas.
+// filterOf binds the FILTER of an aggregate; nil when it has none.
+func (x *exprBinder) filterOf(c *sql.Call) (expr.Expr, error) {
+	if c.Filter == nil {
+		return nil, nil
+	}
+	y := *x
+	y.where = "FILTER"
+	return y.condition(c.Filter)
+}
+
 // lambdaArgs binds the arguments of a call among which lambdas may be.
 func (x *exprBinder) lambdaArgs(c *sql.Call) ([]expr.Arg, error) {
 	args := make([]expr.Arg, len(c.Args))
@@ -164,6 +169,7 @@ func (x *exprBinder) lambdaArgs(c *sql.Call) ([]expr.Arg, error) {
 	return args, nil
 }
 
+// lambdaAggregate binds an aggregate some of whose arguments are lambdas.
 func (x *exprBinder) lambdaAggregate(name string, c *sql.Call) (*expr.Aggregate, error) {
 	if c.OrderBy != nil {
 		return nil, x.b.unsupported(c.At(), "%s with ORDER BY is not supported", name)
@@ -172,14 +178,9 @@ func (x *exprBinder) lambdaAggregate(name string, c *sql.Call) (*expr.Aggregate,
 	if err != nil {
 		return nil, err
 	}
-	var filter expr.Expr
-	if c.Filter != nil {
-		y := *x
-		y.where = "FILTER"
-		var err error
-		if filter, err = y.condition(c.Filter); err != nil {
-			return nil, err
-		}
+	filter, err := x.filterOf(c)
+	if err != nil {
+		return nil, err
 	}
 	return expr.NewLambdaAggregate(name, args, c.Distinct, filter)
 }
