@@ -3,87 +3,41 @@ package access
 import (
 	"context"
 	"os"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/skua-db/skua/catalog"
 	"github.com/skua-db/skua/credentials"
 	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/reload"
 )
 
 // Source is a policy file that may change while the server runs. A file that cannot be read any more leaves the last policy in force.
-type Source struct {
-	path string
-	log  *zap.Logger
-
-	current atomic.Pointer[Policy]
-	version atomic.Uint64
-
-	mu     sync.Mutex
-	looked time.Time
-	stamp  stamp
-}
-
-type stamp struct {
-	changed time.Time
-	size    int64
-}
-
-// lookEvery is how often the file is looked at.
-const lookEvery = time.Second
+type Source struct{ file *reload.Value[*Policy] }
 
 // Open reads a policy file.
 func Open(path string, log *zap.Logger) (*Source, error) {
-	s := &Source{path: path, log: log}
-	if err := s.read(); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *Source) read() error {
-	info, err := os.Stat(s.path)
-	if err != nil {
-		return fault.Wrap(fault.Invalid, err, "policy file")
-	}
-	text, err := os.ReadFile(s.path)
-	if err != nil {
-		return fault.Wrap(fault.Invalid, err, "policy file")
-	}
-	p, err := Parse(text)
-	s.stamp = stamp{info.ModTime(), info.Size()}
-	if err != nil {
-		return fault.Wrap(fault.Invalid, err, "policy file %s", s.path)
-	}
-	s.current.Store(p)
-	s.version.Add(1)
-	return nil
+	file, err := reload.Open(log, func() (*Policy, error) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "policy file")
+		}
+		p, err := Parse(text)
+		return p, fault.Wrap(fault.Invalid, err, "policy file %s", path)
+	}, path)
+	return &Source{file}, err
 }
 
 // Policy is the policy in force.
 func (s *Source) Policy() *Policy {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.looked) >= lookEvery {
-		s.looked = now
-		if info, err := os.Stat(s.path); err == nil && (stamp{info.ModTime(), info.Size()}) != s.stamp {
-			if err := s.read(); err != nil {
-				s.log.Error("the changed policy cannot be used; the last one stays in force", zap.Error(err))
-			} else {
-				s.log.Info("policy read again", zap.String("file", s.path))
-			}
-		}
-	}
-	return s.current.Load()
+	p, _ := s.file.Get()
+	return p
 }
 
 // Version changes with the policy: what was planned under another one is planned again.
 func (s *Source) Version() uint64 {
-	s.Policy()
-	return s.version.Load()
+	_, version := s.file.Get()
+	return version
 }
 
 // Guard puts the policy in front of a catalog. Who asks is the caller of the context.

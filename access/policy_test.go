@@ -3,7 +3,6 @@ package access
 import (
 	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -102,9 +101,7 @@ func TestPolicyFileChanges(t *testing.T) {
 	s, err := Open(path, zap.NewNop())
 	require.NoError(t, err)
 	again := func() *Policy {
-		s.mu.Lock()
-		s.looked = time.Time{}
-		s.mu.Unlock()
+		s.file.Look()
 		return s.Policy()
 	}
 	first := s.Version()

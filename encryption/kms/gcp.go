@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	kms "cloud.google.com/go/kms/apiv1"
@@ -24,7 +25,10 @@ import (
 // gcpKMS calls decrypt of Google Cloud KMS without associated data, as Iceberg's GcpKeyManagementClient does. Master keys are
 // named by the resource name of a CryptoKey.
 type gcpKMS struct {
-	client *openOnce[*kms.KeyManagementClient]
+	options []option.ClientOption
+
+	mu   sync.Mutex
+	made *kms.KeyManagementClient // at the first use: it may look for the identity of the process
 }
 
 var gcpProvider = Provider{openGCP, []string{
@@ -56,11 +60,22 @@ func openGCP(_ context.Context, p Properties) (encryption.KMS, error) {
 	if e := p["kms.endpoint"]; e != "" {
 		options = append(options, option.WithEndpoint(e))
 	}
-	return &gcpKMS{&openOnce[*kms.KeyManagementClient]{open: func(context.Context) (*kms.KeyManagementClient, error) {
-		// The client outlives the call that makes it.
-		c, err := kms.NewKeyManagementRESTClient(context.Background(), options...)
-		return c, fault.Wrap(fault.Unavailable, err, "key management service gcp")
-	}}}, nil
+	return &gcpKMS{options: options}, nil
+}
+
+func (g *gcpKMS) client() (*kms.KeyManagementClient, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.made != nil {
+		return g.made, nil
+	}
+	// The client outlives the call that makes it.
+	c, err := kms.NewKeyManagementRESTClient(context.Background(), g.options...)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "key management service gcp")
+	}
+	g.made = c
+	return c, nil
 }
 
 // gcpKey is the form of a CryptoKey's name. The name becomes part of a path, and a table writes it.
@@ -71,7 +86,7 @@ func (g *gcpKMS) Unwrap(ctx context.Context, keyID string, wrapped []byte) (encr
 	if !gcpKey.MatchString(keyID) {
 		return nil, fault.New(fault.Corrupt, "master key %q is not of the form projects/P/locations/L/keyRings/R/cryptoKeys/K", keyID)
 	}
-	client, err := g.client.get(ctx)
+	client, err := g.client()
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/fault"
@@ -113,26 +112,6 @@ func (p Properties) one(kind, name string) (string, error) {
 }
 
 func (p Properties) ambient() bool { return strings.EqualFold(p["ambient-fallback"], "true") }
-
-// openOnce makes a client at its first use and keeps it when that went well.
-type openOnce[T any] struct {
-	mu   sync.Mutex
-	open func(context.Context) (T, error)
-	made *T
-}
-
-func (o *openOnce[T]) get(ctx context.Context) (T, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.made != nil {
-		return *o.made, nil
-	}
-	c, err := o.open(ctx)
-	if err == nil {
-		o.made = &c
-	}
-	return c, err
-}
 
 // failure makes an error of ours from the HTTP status of a service's answer, 0 when there was none. text is the service's own
 // reason, which holds no key.

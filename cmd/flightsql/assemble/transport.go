@@ -12,13 +12,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/skua-db/skua/config"
 	"github.com/skua-db/skua/fault"
+	"github.com/skua-db/skua/reload"
 )
 
 // transport makes the TLS of the Flight port; nil for plaintext.
@@ -38,11 +38,14 @@ func transport(c config.TLS, log *zap.Logger) (*tls.Config, error) {
 		log.Warn("the certificate is made for this start and nobody vouches for it: clients must skip its verification", zap.Binary("sha256", sum(cert.Certificate[0])))
 		t.Certificates = []tls.Certificate{cert}
 	} else {
-		pair := &pairFile{cert: c.CertFile, key: c.KeyFile, log: log}
-		if err := pair.read(); err != nil {
+		pair, err := reload.Open(log, func() (tls.Certificate, error) { return tls.LoadX509KeyPair(c.CertFile, c.KeyFile) }, c.CertFile, c.KeyFile)
+		if err != nil {
 			return nil, fault.Wrap(fault.Invalid, err, "tls")
 		}
-		t.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.current(), nil }
+		t.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			cert, _ := pair.Get()
+			return &cert, nil
+		}
 	}
 	if c.ClientCAs != "" {
 		pool, err := authorities(c.ClientCAs, x509.NewCertPool())
@@ -89,54 +92,6 @@ func trusting(path string) (*http.Client, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return &http.Client{Transport: t, Timeout: 10 * time.Second}, nil
-}
-
-// pairFile is a certificate and its key on disk, read again when they change. A pair that cannot be read leaves the last in use.
-type pairFile struct {
-	cert, key string
-	log       *zap.Logger
-
-	mu     sync.Mutex
-	looked time.Time
-	stamps [2]time.Time
-	pair   *tls.Certificate
-}
-
-// lookEvery is how often the files are looked at.
-const lookEvery = time.Second
-
-func (p *pairFile) stampsNow() (s [2]time.Time) {
-	for i, path := range []string{p.cert, p.key} {
-		if info, err := os.Stat(path); err == nil {
-			s[i] = info.ModTime()
-		}
-	}
-	return s
-}
-
-func (p *pairFile) read() error {
-	p.stamps = p.stampsNow()
-	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
-	if err == nil {
-		p.pair = &pair
-	}
-	return err
-}
-
-func (p *pairFile) current() *tls.Certificate {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := time.Now(); now.Sub(p.looked) >= lookEvery {
-		p.looked = now
-		if p.stampsNow() != p.stamps {
-			if err := p.read(); err != nil {
-				p.log.Error("the changed certificate cannot be used; the last one stays in use", zap.Error(err))
-			} else {
-				p.log.Info("certificate read again", zap.String("file", p.cert))
-			}
-		}
-	}
-	return p.pair
 }
 
 // selfSignedLife is how long a certificate that is made at the start holds.
