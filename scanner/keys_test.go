@@ -12,7 +12,6 @@ import (
 
 	"github.com/skua-db/skua/cache"
 	"github.com/skua-db/skua/catalog"
-	"github.com/skua-db/skua/catalog/hadoop"
 	"github.com/skua-db/skua/credentials"
 	"github.com/skua-db/skua/encryption"
 	"github.com/skua-db/skua/expr"
@@ -52,9 +51,7 @@ func TestPrincipalsWithoutKeys(t *testing.T) {
 	budget := cache.NewBudget(pool, 64<<20)
 	t.Cleanup(func() { budget.Close(); require.Zero(t, pool.Used()) })
 	l := &lake{t: t, pool: pool, store: storage.Local{}, scan: scanner.New(scanner.Options{Budget: budget, Workers: 2})}
-	mapping := catalog.NewLocationMapping(map[string]string{"file:/tmp/skua-lake/jenc": dir, "/tmp/skua-lake/jenc": dir})
-	cat, err := hadoop.New(context.Background(), hadoop.Options{Name: "enc", Warehouse: dir, Store: storage.Local{}, Locations: mapping, Keys: ring})
-	require.NoError(t, err)
+	cat := encryptedCatalog(t, dir, storage.Local{}, ring)
 
 	for table, calls := range map[string]int32{"avro_128": 1, "parquet_256": 1, "pos_parquet": 1, "two_keks": 1} {
 		tab, err := cat.Load(context.Background(), catalog.Namespace{"x"}, table)
@@ -107,9 +104,7 @@ func TestEncryptedVector(t *testing.T) {
 	t.Cleanup(func() { budget.Close(); require.Zero(t, pool.Used()) })
 	store := &forger{Store: storage.Local{}, opened: map[string]bool{}}
 	l := &lake{t: t, pool: pool, store: store, scan: scanner.New(scanner.Options{Budget: budget, Workers: 1})}
-	mapping := catalog.NewLocationMapping(map[string]string{"file:/tmp/skua-lake/jenc": dir, "/tmp/skua-lake/jenc": dir})
-	cat, err := hadoop.New(context.Background(), hadoop.Options{Name: "enc", Warehouse: dir, Store: store, Locations: mapping, Keys: keyring(t, kms)})
-	require.NoError(t, err)
+	cat := encryptedCatalog(t, dir, store, keyring(t, kms))
 	tab, err := cat.Load(context.Background(), catalog.Namespace{"x"}, "bad_dv_tampered")
 	require.NoError(t, err)
 	snap, err := tab.Resolve(catalog.Version{})

@@ -182,9 +182,7 @@ func TestTampering(t *testing.T) {
 	t.Cleanup(func() { budget.Close(); require.Zero(t, pool.Used()) })
 	store := &forger{Store: storage.Local{}, opened: map[string]bool{}}
 	l := &lake{t: t, pool: pool, store: store, scan: scanner.New(scanner.Options{Budget: budget, Workers: 1})}
-	mapping := catalog.NewLocationMapping(map[string]string{"file:/tmp/skua-lake/jenc": dir, "/tmp/skua-lake/jenc": dir})
-	cat, err := hadoop.New(ctx, hadoop.Options{Name: "enc", Warehouse: dir, Store: store, Locations: mapping, Keys: keyring(t, kms)})
-	require.NoError(t, err)
+	cat := encryptedCatalog(t, dir, store, keyring(t, kms))
 	plain := plainData(t)
 
 	forgeries, refused := 0, 0
@@ -341,6 +339,15 @@ func plainData(t *testing.T) []byte {
 	return b
 }
 
+// encryptedCatalog opens the warehouse that encryptedLake made; its tables' metadata names another place.
+func encryptedCatalog(t *testing.T, dir string, store storage.Store, keys *encryption.Keyring) *hadoop.Catalog {
+	t.Helper()
+	mapping := catalog.NewLocationMapping(map[string]string{"file:/tmp/skua-lake/jenc": dir, "/tmp/skua-lake/jenc": dir})
+	c, err := hadoop.New(context.Background(), hadoop.Options{Name: "enc", Warehouse: dir, Store: store, Locations: mapping, Keys: keys})
+	require.NoError(t, err)
+	return c
+}
+
 func keyring(t *testing.T, kms encryption.KMS) *encryption.Keyring {
 	r := encryption.KeyringOf(kms)
 	t.Cleanup(r.Close)
@@ -362,9 +369,7 @@ func TestDroppedKeys(t *testing.T) {
 	dir := encryptedLake(t)
 	kms, err := encryption.ReadKeyFile(keyFile(t))
 	require.NoError(t, err)
-	mapping := catalog.NewLocationMapping(map[string]string{"file:/tmp/skua-lake/jenc": dir, "/tmp/skua-lake/jenc": dir})
-	cat, err := hadoop.New(ctx, hadoop.Options{Name: "enc", Warehouse: dir, Store: storage.Local{}, Locations: mapping, Keys: keyring(t, kms)})
-	require.NoError(t, err)
+	cat := encryptedCatalog(t, dir, storage.Local{}, keyring(t, kms))
 	tab, err := cat.Load(ctx, catalog.Namespace{"x"}, "two_keks")
 	require.NoError(t, err)
 	used := map[string]bool{}

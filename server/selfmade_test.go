@@ -37,14 +37,7 @@ func TestSelfMadeTickets(t *testing.T) {
 			return nil, err
 		}
 		defer r.Release()
-		var out []string
-		for r.Next() {
-			b := r.RecordBatch()
-			for i := range int(b.NumRows()) {
-				out = append(out, b.Column(0).ValueStr(i))
-			}
-		}
-		return out, r.Err()
+		return firstColumn(r)
 	}
 	var params bytes.Buffer
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "key", Type: arrow.PrimitiveTypes.Int64}}, nil))

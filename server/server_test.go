@@ -309,6 +309,11 @@ func texts(ctx context.Context, cl *flightsql.Client, sql string) ([]string, err
 		return nil, err
 	}
 	defer r.Release()
+	return firstColumn(r)
+}
+
+// firstColumn reads all rows and gives what stands in the first column as text.
+func firstColumn(r *flight.Reader) ([]string, error) {
 	var out []string
 	for r.Next() {
 		for i := range int(r.RecordBatch().NumRows()) {
